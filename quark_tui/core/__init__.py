@@ -1,0 +1,1 @@
+"""Pure rules and values: no clock, disk, process or Textual. Standard library only."""

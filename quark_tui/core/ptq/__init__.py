@@ -1,0 +1,1 @@
+"""Post-training quantization with ``quark-cli torch-llm-ptq``: catalogue, plan, command, tasks, verdict."""

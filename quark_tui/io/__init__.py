@@ -1,0 +1,1 @@
+"""Effects: files, processes, probes. No Textual."""

@@ -1,0 +1,1 @@
+"""Starting, recording and signalling a run that outlives every user interface."""
