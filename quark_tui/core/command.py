@@ -68,9 +68,7 @@ class Command:
         """The argv as (option, values) pairs for a one-option-per-line view; the program and subcommand come first."""
         lines: list[tuple[str, list[str]]] = []
         for item in self.argv:
-            if item.startswith("--"):
-                lines.append((item, []))
-            elif not lines:
+            if item.startswith("--") or not lines:
                 lines.append((item, []))
             else:
                 lines[-1][1].append(item)
@@ -78,14 +76,68 @@ class Command:
 
 
 # A terminal's own noise is not here: TERM, COLUMNS and the like change nothing about a run.
-_PREFIXES = (
-    "HIP_ CUDA_ ROCR_ ROCM_ HSA_ GPU_ AMD_ MIOPEN_ NVIDIA_ PYTORCH_ TORCH_ TORCHINDUCTOR_ TRITON_ HF_ TRANSFORMERS_ "
-    "DATASETS_ SAFETENSORS_ TOKENIZERS_ QUARK_ VLLM_ AITER_ NCCL_ RCCL_ PYTHON LD_ OMP_ MKL_ OPENBLAS_ KMP_ GLIBC_ MALLOC_"
-).split()
+_PREFIXES = [
+    "HIP_",
+    "CUDA_",
+    "ROCR_",
+    "ROCM_",
+    "HSA_",
+    "GPU_",
+    "AMD_",
+    "MIOPEN_",
+    "NVIDIA_",
+    "PYTORCH_",
+    "TORCH_",
+    "TORCHINDUCTOR_",
+    "TRITON_",
+    "HF_",
+    "TRANSFORMERS_",
+    "DATASETS_",
+    "SAFETENSORS_",
+    "TOKENIZERS_",
+    "QUARK_",
+    "VLLM_",
+    "AITER_",
+    "NCCL_",
+    "RCCL_",
+    "PYTHON",
+    "LD_",
+    "OMP_",
+    "MKL_",
+    "OPENBLAS_",
+    "KMP_",
+    "GLIBC_",
+    "MALLOC_",
+]
 _NAMES = frozenset(
-    "PATH HOME TMPDIR TEMP TMP VIRTUAL_ENV CONDA_PREFIX XDG_CACHE_HOME CC CXX CFLAGS CXXFLAGS MAX_JOBS LANG LC_ALL "
-    "HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY http_proxy https_proxy no_proxy all_proxy SSL_CERT_FILE "
-    "REQUESTS_CA_BUNDLE CURL_CA_BUNDLE".split()
+    [
+        "PATH",
+        "HOME",
+        "TMPDIR",
+        "TEMP",
+        "TMP",
+        "VIRTUAL_ENV",
+        "CONDA_PREFIX",
+        "XDG_CACHE_HOME",
+        "CC",
+        "CXX",
+        "CFLAGS",
+        "CXXFLAGS",
+        "MAX_JOBS",
+        "LANG",
+        "LC_ALL",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "NO_PROXY",
+        "ALL_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "no_proxy",
+        "all_proxy",
+        "SSL_CERT_FILE",
+        "REQUESTS_CA_BUNDLE",
+        "CURL_CA_BUNDLE",
+    ]
 )
 
 

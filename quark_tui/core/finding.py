@@ -11,11 +11,36 @@ LEVELS: tuple[Level, ...] = ("info", "low", "medium", "high", "block")
 
 #: Codes that refuse something; contracts.md lists them for callers.
 REFUSALS = frozenset(
-    """path_not_absolute output_not_empty output_is_model output_in_prefix parent_not_writable no_space scheme_missing
-    scheme_unknown scheme_not_exportable kv_unsupported algorithm_unsupported group_size_indivisible
-    batch_exceeds_samples override_overlaps override_shadowed pattern_matches_nothing excludes_everything
-    compute_undecided devices_missing quark_needs_gpu template_missing model_type_unknown digest_differs digest_used
-    already_running job_exists plan_unconfirmed analysis_unconfirmed""".split()
+    [
+        "path_not_absolute",
+        "output_not_empty",
+        "output_is_model",
+        "output_in_prefix",
+        "parent_not_writable",
+        "no_space",
+        "scheme_missing",
+        "scheme_unknown",
+        "scheme_not_exportable",
+        "kv_unsupported",
+        "algorithm_unsupported",
+        "group_size_indivisible",
+        "batch_exceeds_samples",
+        "override_overlaps",
+        "override_shadowed",
+        "pattern_matches_nothing",
+        "excludes_everything",
+        "compute_undecided",
+        "devices_missing",
+        "quark_needs_gpu",
+        "template_missing",
+        "model_type_unknown",
+        "digest_differs",
+        "digest_used",
+        "already_running",
+        "job_exists",
+        "plan_unconfirmed",
+        "analysis_unconfirmed",
+    ]
 )
 
 
