@@ -1,7 +1,8 @@
 """What one approval covers: exact commands and everything that decides what they do.
 
-``inputs`` is ``{"env": {NAME: value}, "files": [{"path", "sha256" or "stat"}], "versions": {NAME: version}}``. The launcher
-and the supervisor each collect it themselves, from the present files and environment, and the digests have to meet.
+``inputs`` is ``{"env": {NAME: value}, "files": [{"path", "sha256" or "stat"}], "versions": {NAME: version}}``. The
+launcher and the supervisor each collect it themselves, from the present files and environment, and the digests have to
+meet.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def _by_name(commands: Sequence[Command], inputs: Mapping[str, Any]) -> dict[str
     for name, value in inputs["env"].items():
         named[f"environment {name}"] = value
     for entry in inputs["files"]:
-        named[entry["path"]] = {key: value for key, value in entry.items() if key != "path"}
+        named[entry["path"]] = _show({key: value for key, value in entry.items() if key != "path"})
     for name, value in inputs["versions"].items():
         named[f"version of {name}"] = value
     return named

@@ -46,6 +46,10 @@ _MAIN = "import sys\nfrom quark_tui.io.runs.supervisor import main\nsys.exit(mai
 _LIMITS = ("AS", "CORE", "CPU", "DATA", "FSIZE", "MEMLOCK", "NOFILE", "NPROC", "STACK")
 
 
+# A guard that ended is reaped at the next launch; one that lives belongs to nobody.
+_guards: list[subprocess.Popen[bytes]] = []
+
+
 @dataclass(frozen=True, slots=True)
 class Started:
     """What became of a launch: ``pid`` of the child, or the refusal as recorded (code, message, differences)."""
@@ -123,7 +127,7 @@ def launch(
     read_end, write_end = os.pipe()
     passed = [write_end] + ([lock] if lock is not None else [])
     with open(f"{folder}/supervisor.log", "ab", opener=lambda name, flags: os.open(name, flags, 0o600)) as log:
-        subprocess.Popen(
+        guard = subprocess.Popen(
             [
                 *(sys.executable, "-I", "-S", archive, "guard", folder),
                 *(str(write_end), "-" if lock is None else str(lock)),
@@ -135,6 +139,7 @@ def launch(
             pass_fds=passed,
             start_new_session=True,
         )
+    _guards[:] = [one for one in _guards if one.poll() is None] + [guard]
     os.close(write_end)
     message = _wait(read_end)
     if "started" in message:

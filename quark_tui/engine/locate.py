@@ -1,0 +1,70 @@
+"""What a path that a person names is: a job, one of its runs, or nothing that quark-tui knows."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from quark_tui.core.answer import WrongQuestion
+from quark_tui.core.job import Job
+from quark_tui.core.text import clean
+from quark_tui.io import artifacts, jobs
+from quark_tui.io.paths import absolute
+from quark_tui.io.runs.reading import RunState, read_run
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """``newest`` is the run that is meant: the run itself, or a job's newest one (None before any)."""
+
+    path: str
+    scope: str
+    job_path: str | None
+    job: Job | None
+    job_problem: str
+    newest: RunState | None
+    run_ids: tuple[str, ...]
+
+
+def locate(path: str) -> Place:
+    """Raises WrongQuestion when there is no such path or it is neither a job nor a run."""
+    full = absolute(path)
+    if not os.path.lexists(full):
+        raise WrongQuestion(f"quark-tui: {clean(full)}: no such path")
+    if jobs.is_job(full):
+        folders = jobs.run_folders(full)
+        job, problem = _job(full)
+        return Place(
+            full,
+            "job",
+            full,
+            job,
+            problem,
+            read_run(folders[-1]) if folders else None,
+            tuple(os.path.basename(folder) for folder in folders),
+        )
+    if os.path.isfile(f"{full}/run.json"):
+        owner = jobs.job_of(full)
+        job, problem = _job(owner) if owner else (None, "the run stands alone: its job folder is not around it")
+        return Place(full, "run", owner, job, problem, read_run(full), (os.path.basename(full),))
+    raise WrongQuestion(f"quark-tui: {clean(full)}: neither a job nor a run folder")
+
+
+def _job(path: str) -> tuple[Job | None, str]:
+    try:
+        return jobs.read_job(path), ""
+    except (artifacts.ArtifactProblem, FileNotFoundError) as error:
+        return None, clean(error)
+
+
+def open_job(path: str) -> tuple[str, Job]:
+    """(absolute path, job). Raises WrongQuestion when there is no readable job at ``path``."""
+    full = absolute(path)
+    if not os.path.lexists(full):
+        raise WrongQuestion(f"quark-tui: {clean(full)}: no such path")
+    if not jobs.is_job(full):
+        raise WrongQuestion(f"quark-tui: {clean(full)}: no job is here (quark-tui new makes one)")
+    try:
+        return full, jobs.read_job(full)
+    except (artifacts.ArtifactProblem, FileNotFoundError) as error:
+        raise WrongQuestion(f"quark-tui: {clean(error)}") from None

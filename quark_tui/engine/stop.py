@@ -1,0 +1,111 @@
+"""``stop``: one signal to one run's process group, asked for each time; what remains is named, nothing is deleted."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from quark_tui.core.answer import Answer, WrongQuestion
+from quark_tui.core.finding import Finding
+from quark_tui.core.run import STOP_SIGNALS
+from quark_tui.core.text import clean, redact
+from quark_tui.engine.locate import locate
+from quark_tui.io.runs import launcher, process
+from quark_tui.io.runs.supervisor import utc_now
+
+
+def stop(path: str, name: str, yes: bool) -> Answer:
+    """Send ``name`` (INT, TERM or KILL) to the run at ``path``; without ``yes`` only say what would be sent.
+
+    TERM and KILL only after an INT is on record: INT is what lets quark-cli and its helpers clean up.
+    """
+    place = locate(path)
+    state = place.newest
+    if state is None:
+        raise WrongQuestion(f"quark-tui stop: {clean(place.path)} has no run")
+    started = state.process or {}
+    pid, ticks = started.get("pid"), started.get("start_ticks")
+    findings: list[Finding] = []
+    targets: list[dict[str, object]] = []
+    sent = False
+    next_step = "nothing runs: nothing to stop"
+    if state.liveness == "alive" and isinstance(pid, int) and isinstance(ticks, int):
+        targets = [_described(member) for member in process.group_members(pid)] or [_described(pid)]
+        earlier = {str(record.get("signal")) for record in state.stops}
+        if name != "INT" and "INT" not in earlier:
+            findings.append(
+                Finding(
+                    "block",
+                    "int_first",
+                    f"{name} is sent only after an INT is on record",
+                    "an interrupted quark-cli still cleans up after itself; a killed one cannot",
+                    f"quark-tui stop {path} --yes",
+                )
+            )
+            next_step = "ask it to stop with INT first"
+        elif not yes:
+            findings.append(
+                Finding("info", "not_sent", "nothing was sent", "--yes is what sends it", "ask again with --yes")
+            )
+            next_step = f"quark-tui stop {path} --signal {name} --yes"
+        else:
+            _record(state.folder, name)
+            sent = process.signal_group(pid, ticks, STOP_SIGNALS[name])
+            following = {"INT": "TERM", "TERM": "KILL", "KILL": "KILL"}[name]
+            next_step = (
+                f"status tells whether it was heeded; if it was not: quark-tui stop {path} --signal {following} --yes"
+                if sent
+                else "it had ended before the signal came"
+            )
+    elif state.liveness == "unknown":
+        findings.append(
+            Finding(
+                "block",
+                "liveness_unknown",
+                "whether it runs cannot be told from here, so nothing is signalled",
+                state.liveness_evidence,
+                "ask on the host that it started on",
+            )
+        )
+        next_step = "stop it on the host that it started on"
+    remains = _remains(state)
+    return Answer(
+        "stop",
+        {"signal": name, "targets": targets, "remains": remains, "sent": sent, "next": next_step},
+        tuple(findings),
+        exit=1 if any(finding.level == "block" for finding in findings) else 0,
+    )
+
+
+def _described(pid: int) -> dict[str, object]:
+    argv = process.command_line(pid)
+    return {"pid": pid, "command": None if argv is None else redact(clean(" ".join(argv)))}
+
+
+def _record(folder: str, name: str) -> None:
+    """Before the signal goes out: the supervisor has to know whose it was."""
+    line = json.dumps({"signal": name, "sent_at": utc_now(), "by": launcher.who()}) + "\n"
+    descriptor = os.open(f"{folder}/stops.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, line.encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remains(state: object) -> list[dict[str, object]]:
+    """Files under the directories that the command writes: a partial export is named, never deleted."""
+    found: list[dict[str, object]] = []
+    run = getattr(state, "run", {})
+    for command in run.get("commands", []):
+        for folder in command.get("writes", []):
+            for parent, _, names in os.walk(folder):
+                for name in sorted(names):
+                    path = f"{parent}/{name}"
+                    try:
+                        found.append({"path": path, "size": os.stat(path).st_size})
+                    except OSError:
+                        continue
+                    if len(found) >= 1000:
+                        return found
+    return found
