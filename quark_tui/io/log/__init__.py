@@ -1,0 +1,1 @@
+"""Reading logs that may be huge, growing or gone."""
