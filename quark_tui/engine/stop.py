@@ -11,6 +11,7 @@ from quark_tui.core.run import STOP_SIGNALS
 from quark_tui.core.text import clean, redact
 from quark_tui.engine.locate import locate
 from quark_tui.io.runs import launcher, process
+from quark_tui.io.runs.reading import RunState
 from quark_tui.io.runs.supervisor import utc_now
 
 
@@ -93,19 +94,23 @@ def _record(folder: str, name: str) -> None:
         os.close(descriptor)
 
 
-def _remains(state: object) -> list[dict[str, object]]:
-    """Files under the directories that the command writes: a partial export is named, never deleted."""
+def _remains(state: RunState) -> list[dict[str, object]]:
+    """Files in the run's output folder: a partial export is named, never deleted."""
+    about = state.run.get("about")
+    output = about.get("output_dir") if isinstance(about, dict) else None
+    return left_behind(output) if isinstance(output, str) else []
+
+
+def left_behind(output: str, limit: int = 1000) -> list[dict[str, object]]:
+    """``{path, size}`` of up to ``limit`` files under the output folder."""
     found: list[dict[str, object]] = []
-    run = getattr(state, "run", {})
-    for command in run.get("commands", []):
-        for folder in command.get("writes", []):
-            for parent, _, names in os.walk(folder):
-                for name in sorted(names):
-                    path = f"{parent}/{name}"
-                    try:
-                        found.append({"path": path, "size": os.stat(path).st_size})
-                    except OSError:
-                        continue
-                    if len(found) >= 1000:
-                        return found
+    for parent, _, names in os.walk(output):
+        for name in sorted(names):
+            path = f"{parent}/{name}"
+            try:
+                found.append({"path": path, "size": os.stat(path).st_size})
+            except OSError:
+                continue
+            if len(found) >= limit:
+                return found
     return found

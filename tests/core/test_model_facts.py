@@ -119,9 +119,10 @@ _JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
     max_leaves=20,
 )
-_NAMES = """model_type architectures hidden_size dtype torch_dtype text_config vision_config auto_map quantization_config
-compression_config tie_word_embeddings ffn_config num_experts n_routed_experts mlp_only_layers decoder_sparse_step
-first_k_dense_replace transformers_version num_nextn_predict_layers thinker_config word_embed_proj_dim vocab_size"""
+_NAMES = """model_type architectures hidden_size dtype torch_dtype text_config vision_config auto_map
+quantization_config compression_config tie_word_embeddings ffn_config num_experts n_routed_experts
+mlp_only_layers decoder_sparse_step first_k_dense_replace transformers_version
+num_nextn_predict_layers thinker_config word_embed_proj_dim vocab_size"""
 _KEYS = st.sampled_from([*LAYER_SPELLINGS, *LAYER_LISTS, *_NAMES.split()])
 _TYPES = st.sampled_from(["llama", "qwen3_moe", "deepseek_v3", "gpt_oss", "opt", "gpt2", "never_heard"])
 

@@ -316,6 +316,13 @@ def test_sparse_steps_and_dense_layers_of_qwen_moe_are_followed() -> None:
     assert linear_count("qwen3_moe", {"mlp_only_layers": "all"}, 4, 8).linear is None
 
 
+def test_latent_attention_without_a_query_rank_has_one_query_projection() -> None:
+    section = {"first_k_dense_replace": 1, "n_shared_experts": 2, "q_lora_rank": None}
+    # attention 4, one dense layer, two sparse ones with shared experts and a router that is Linear in deepseek_v2 alone
+    assert linear_count("deepseek_v3", section, 3, 8).linear == 3 * 4 + 3 + 2 * (24 + 3) + 1
+    assert linear_count("deepseek_v2", section, 3, 8).linear == 3 * 4 + 3 + 2 * (24 + 3 + 1) + 1
+
+
 @pytest.mark.parametrize("problem", ["cut short", ""])
 def test_unsound_shards_and_indexes_make_the_inventory_unknown(problem: str) -> None:
     folder = source(LLAMA, llama())

@@ -92,11 +92,13 @@ def launch(
     via: str,
     unattended: bool,
     lock: int | None,
+    about: Mapping[str, Any] | None = None,
 ) -> Started:
     """Write the run folder and start the guard; returns when the child's exec was recorded or refused.
 
     ``lock`` is a descriptor of the job's lock: guard and supervisor hold it until then, so that a launcher that is
-    killed here cannot lead to a second start. Raises OSError when the run folder cannot be written.
+    killed here cannot lead to a second start. ``about`` is kept in the record for whoever judges the run later; it is
+    no part of what was approved. Raises OSError when the run folder cannot be written.
     """
     run_id = new_run_id()
     folder = f"{job}/.quark-tui/runs/{run_id}"
@@ -116,6 +118,7 @@ def launch(
         "launcher": {"kind": "local", "pid": os.getpid(), "unattended": unattended, "version": quark_tui.__version__},
         "host": process.this_host().to_json(),
         "created_at": utc_now(),
+        "about": dict(about or {}),
         "umask": umask,
         "limits": {name: list(resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))) for name in _LIMITS},
         "process": None,

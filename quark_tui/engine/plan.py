@@ -1,0 +1,101 @@
+"""``plan``: show a job's plan, or change it; a refused change changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from quark_tui.core.answer import Answer
+from quark_tui.core.finding import Finding, blocks
+from quark_tui.core.ptq import plan as planning
+from quark_tui.core.ptq import wishes as wishing
+from quark_tui.engine.locate import open_job
+from quark_tui.engine.situation import Situation, busy, gather, living_run, remove
+from quark_tui.io import artifacts, jobs
+from quark_tui.io.runs.supervisor import utc_now
+
+Pairs = Sequence[tuple[str, str]]
+
+
+def plan(
+    path: str,
+    sets: Pairs,
+    overrides: Pairs,
+    excludes: Sequence[str],
+    reasons: Pairs,
+    environ: Mapping[str, str],
+) -> Answer:
+    """Raises WrongQuestion for an unknown row key, a value of the wrong type, or a job without a readable model."""
+    where, job = open_job(path)
+    if not (sets or overrides or excludes or reasons):
+        situation = gather(where, job, environ)
+        if living_run(where) is None:
+            _keep(situation)
+        return _answer(situation, ())
+    with jobs.locked(where):
+        situation = gather(where, job, environ)
+        if alive := living_run(where):
+            return _answer(situation, (busy(alive),))
+        texts = [f"{pattern}={scheme}" for pattern, scheme in overrides]
+        wishes = wishing.changed(situation.wishes, sets, texts, excludes, reasons)
+        after = situation.wishing(wishes, environ)
+        refused = planning.refusals(situation.view, after.view, wishing.touched(sets, texts, excludes))
+        if refused:
+            return _answer(situation, refused)
+        if after.plan_digest != situation.plan_digest:
+            # What was confirmed is not what the plan says now.
+            kept = {name: one for name, one in after.job.confirmations.items() if name != "plan"}
+            after = replace(after, job=replace(after.job, confirmations=kept))
+        state = {"word": "waits", "where": "confirm the plan", "updated_at": utc_now()}
+        after = replace(after, job=replace(after.job, state=state))
+        jobs.write_job(where, after.job)
+        _keep(after)
+    return _answer(after, ())
+
+
+def _keep(situation: Situation) -> None:
+    """quant_plan.json says what the wishes mean now, once Checkpoint 1 was passed; before that there is none."""
+    path = situation.file("quant_plan.json")
+    plan_now = situation.view.plan
+    if not situation.analysis_confirmed or plan_now is None:
+        remove(path)
+        return
+    plan_now = {**plan_now, "requires_confirmation": not situation.plan_confirmed}
+    try:
+        if artifacts.read(path) == plan_now:
+            return
+    except (FileNotFoundError, artifacts.ArtifactProblem):
+        pass
+    artifacts.write(path, plan_now)
+
+
+def _answer(situation: Situation, refused: Sequence[Finding]) -> Answer:
+    findings: list[Finding] = list(refused)
+    if not situation.analysis_confirmed:
+        findings.append(
+            Finding(
+                "info",
+                "analysis_unconfirmed",
+                "Checkpoint 1 comes first: wishes are kept, no plan is written yet",
+                f"analysis digest {situation.analysis_digest}",
+                f"quark-tui confirm {situation.path} analysis --digest {situation.analysis_digest}",
+            )
+        )
+    findings += [finding for finding in situation.view.findings if finding not in findings]
+    if situation.asked.problem:
+        findings.append(situation.asked.problem)
+    plan_now = situation.view.plan
+    if plan_now is not None:
+        plan_now = {**plan_now, "requires_confirmation": not situation.plan_confirmed}
+    body = {
+        "path": situation.path,
+        "plan": plan_now,
+        "rows": [row.to_json() for row in situation.view.rows],
+        "patterns": [pattern.to_json() for pattern in situation.view.patterns],
+        "estimate": situation.view.estimate.to_json(),
+        "analysis_digest": situation.analysis_digest,
+        "analysis_confirmed": situation.analysis_confirmed,
+        "plan_confirmed": situation.plan_confirmed,
+        "digest": situation.plan_digest,
+    }
+    return Answer("plan", body, tuple(findings), 1 if blocks(findings) else 0)

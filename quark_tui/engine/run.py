@@ -1,0 +1,139 @@
+"""``run``: approve one exact command by its digest and start it; everything is checked again, by the supervisor too."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from quark_tui.core.answer import Answer
+from quark_tui.core.approval import approval_digest, what_differs
+from quark_tui.core.finding import Finding, block
+from quark_tui.core.job import Job
+from quark_tui.core.text import clean, redact
+from quark_tui.engine.command import Built, build, checkpoints, remembered
+from quark_tui.engine.locate import open_job
+from quark_tui.engine.situation import busy, gather, living_run
+from quark_tui.io import jobs
+from quark_tui.io.runs import evidence, launcher
+from quark_tui.io.runs.launcher import Started
+from quark_tui.io.runs.reading import read_run
+from quark_tui.io.runs.supervisor import utc_now
+
+
+def run(path: str, approved: str, via: str, unattended: bool, environ: Mapping[str, str]) -> Answer:
+    """Returns when the child's exec was recorded or refused. Raises WrongQuestion when there is no readable job."""
+    where, job = open_job(path)
+    try:
+        with jobs.locked(where) as lock:
+            return _run(where, job, approved, via, unattended, environ, lock)
+    except jobs.JobBusy:
+        return _refused(
+            block(
+                "already_running",
+                "another quark-tui is changing or starting this job",
+                "its lock is held",
+                "look again",
+            )
+        )
+
+
+def used_digests(path: str, job: Job) -> dict[str, str]:
+    """Digest → the run that used it, from the run folders themselves and from job.json."""
+    used = dict.fromkeys(job.used, "an earlier run")
+    for folder in jobs.run_folders(path):
+        state = read_run(folder)
+        if state.process and isinstance(state.run.get("digest"), str):
+            used[state.run["digest"]] = f"run {state.id}"
+    return used
+
+
+def _run(
+    where: str, job: Job, approved: str, via: str, unattended: bool, environ: Mapping[str, str], lock: int
+) -> Answer:
+    if alive := living_run(where):
+        return _refused(busy(alive))
+    if earlier := used_digests(where, job).get(approved):
+        return _refused(
+            block(
+                "digest_used",
+                f"this approval was used by {clean(earlier)}",
+                approved,
+                f"quark-tui status {where} says how it ended; quark-tui command {where} gives a new digest to approve",
+            )
+        )
+    built = build(gather(where, job, environ))
+    inputs = evidence.collect(built.subject, environ) if built.subject else None
+    blocking = [finding for finding in built.findings if finding.level == "block"]
+    if built.command is None or inputs is None or blocking:
+        return _refused(*_differences(where, approved, built, inputs), *blocking)
+    digest = approval_digest([built.command], inputs)
+    if digest != approved:
+        return _refused(*_differences(where, approved, built, inputs))
+    about = {
+        "model": job.model,
+        "output_dir": (built.plan or {}).get("output_dir"),
+        "estimate": built.situation.view.estimate.to_json(),
+    }
+    subject = built.subject
+    assert subject is not None
+    started = launcher.launch(
+        where, job.workflow, [built.command], digest, subject, inputs, via, unattended, lock, about
+    )
+    if started.pid is None:
+        return _not_started(started)
+    for name in ("model_analysis.json", "quant_plan.json"):
+        # What this run was about, whatever the job says later.
+        shutil.copyfile(f"{where}/{name}", f"{started.folder}/{name}")
+    state = {"word": "running", "where": "started", "updated_at": utc_now()}
+    jobs.write_job(where, replace(job, used=(*job.used, digest), state=state, accepted=None))
+    execution = {"digest": digest, "confirmed_at": utc_now(), "via": via, "run": started.run_id}
+    built.write_manifest({**checkpoints(job), "execution": execution})
+    findings = list(built.findings)
+    if problem := _log_problem(started.folder):
+        findings.append(problem)
+    body = {"run_id": started.run_id, "run_folder": started.folder, "pid": started.pid, "via": via}
+    return Answer("run", body, tuple(findings))
+
+
+def _log_problem(folder: str) -> Finding | None:
+    log = read_run(folder).run.get("log")
+    if not isinstance(log, dict) or not log.get("problem"):
+        return None
+    return Finding(
+        "medium",
+        "log_not_preallocated",
+        "the log has no space of its own: a full disk can end the run at its next line of output",
+        clean(log["problem"]),
+        "keep space free where the job is",
+    )
+
+
+def _differences(where: str, approved: str, built: Built, inputs: Mapping[str, Any] | None) -> list[Finding]:
+    """One finding a difference between what was approved and what would run now."""
+    shown = remembered(where, approved)
+    advice = f"quark-tui command {where} shows what it is now, with its digest"
+    if shown is None:
+        return [block("digest_differs", "this digest was not shown for this job", clean(approved)[:80], advice)]
+    if built.command is None or inputs is None:
+        return []
+    lines = what_differs(([shown[0]], shown[1]), ([built.command], inputs))
+    return [block("digest_differs", redact(clean(line)), "", advice) for line in lines]
+
+
+def _not_started(started: Started) -> Answer:
+    refused = started.refused or {}
+    lines: Sequence[Any] = refused.get("differences") or []
+    code, message = clean(refused.get("code", "launch_failed")), redact(clean(refused.get("message", "")))
+    advice = "nothing was started and the approval was not used"
+    findings = [block(code, redact(clean(line)), message, advice) for line in lines] or [
+        block(code, message, "", advice)
+    ]
+    return Answer(
+        "run", {"run_id": started.run_id, "run_folder": started.folder, "pid": None, "via": None}, tuple(findings), 1
+    )
+
+
+def _refused(*findings: Finding) -> Answer:
+    return Answer("run", {"run_id": None, "run_folder": None, "pid": None, "via": None}, findings, 1)

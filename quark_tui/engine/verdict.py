@@ -1,0 +1,184 @@
+"""``verify`` and ``accept``: what is on disk against what was confirmed, and a person's word on it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from quark_tui.core.answer import Answer, WrongQuestion
+from quark_tui.core.finding import Finding, block
+from quark_tui.core.job import Confirmation
+from quark_tui.core.model.intake import examine
+from quark_tui.core.model.inventory import Inventory
+from quark_tui.core.ptq import manifest as manifests
+from quark_tui.core.run import verdict as verdict_of
+from quark_tui.core.text import clean
+from quark_tui.engine.locate import Place, locate, open_job
+from quark_tui.engine.progress import LogReader
+from quark_tui.engine.situation import busy, living_run
+from quark_tui.engine.verify import verify_against, verify_folder
+from quark_tui.io import artifacts, jobs
+from quark_tui.io.intake import read_model
+from quark_tui.io.paths import absolute
+from quark_tui.io.runs.reading import RunState
+from quark_tui.io.runs.supervisor import utc_now
+
+
+def verify(path: str, environ: Mapping[str, str]) -> Answer:
+    """A job or its run against the plan, a bare folder against its own configuration.
+
+    For a job, what was observed is written into run_manifest.yaml. Raises WrongQuestion when there is no such path, or
+    a job has neither plan nor output yet.
+    """
+    full = absolute(path)
+    if not os.path.lexists(full):
+        raise WrongQuestion(f"quark-tui: {clean(full)}: no such path")
+    if not jobs.is_job(full) and not os.path.isfile(f"{full}/run.json"):
+        return verify_folder(Path(full))
+    place = locate(full)
+    answer = judge(place)
+    if place.scope == "job" and place.newest is not None and place.newest.exit is not None:
+        observe(place, answer)
+    return answer
+
+
+def judge(place: Place, metric: float | None = None) -> Answer:
+    """``verify`` of a job or run, writing nothing. ``metric``: the perplexity, where it is known already."""
+    plan = _plan(place)
+    if plan is None:
+        output = place.job.output if place.job else None
+        if output is None or not os.path.lexists(output):
+            raise WrongQuestion(f"quark-tui verify: {clean(place.path)} has no plan and no output yet")
+        return verify_folder(Path(output))
+    state = place.newest
+    if metric is None and state is not None and plan.get("evaluation_intent") not in (None, "none"):
+        metric = LogReader(state.folder).read().perplexity
+    model = _model(plan, place)
+    return verify_against(
+        plan,
+        _inventory(model, plan.get("quark_version")),
+        Path(model or "/nonexistent"),
+        Path(str(plan.get("output_dir") or (place.job.output if place.job else ""))),
+        metric,
+        _estimate(state),
+    )
+
+
+def _plan(place: Place) -> dict[str, Any] | None:
+    """The plan that the run was started with; before any run the job's own."""
+    paths = [f"{place.newest.folder}/quant_plan.json"] if place.newest else []
+    if place.job_path and (place.newest is None or place.scope == "job"):
+        paths.append(f"{place.job_path}/quant_plan.json")
+    for path in paths:
+        try:
+            return artifacts.read(path)
+        except (FileNotFoundError, artifacts.ArtifactProblem):
+            continue
+    return None
+
+
+def _model(plan: Mapping[str, Any], place: Place) -> str | None:
+    model = plan.get("model")
+    path = model.get("model_path") if isinstance(model, Mapping) else None
+    return path if isinstance(path, str) else place.job.model if place.job else None
+
+
+def _inventory(model: str | None, quark_version: Any) -> Inventory | None:
+    """The source model's modules, None when it cannot be read any more."""
+    if model is None:
+        return None
+    try:
+        source = read_model(Path(model))
+    except WrongQuestion:
+        return None
+    return examine(source, None, False, None, quark_version if isinstance(quark_version, str) else None).inventory
+
+
+def _estimate(state: RunState | None) -> int | None:
+    about = state.run.get("about") if state else None
+    estimate = about.get("estimate") if isinstance(about, dict) else None
+    value = estimate.get("output_bytes") if isinstance(estimate, dict) else None
+    return value if type(value) is int else None
+
+
+def observe(place: Place, answer: Answer, extra: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+    """Update run_manifest.yaml with the observed status and outputs; the recorded command stays as it is."""
+    state = place.newest
+    assert state is not None and place.job_path is not None
+    path = f"{place.job_path}/run_manifest.yaml"
+    try:
+        manifest = artifacts.read(path)
+    except (FileNotFoundError, artifacts.ArtifactProblem):
+        return  # regenerated with the next command; nothing is invented here
+    _, word = verdict_of(state.exit, state.liveness, bool(answer.body["files"]), answer.body["verdict"])
+    run = {"id": state.id, **(state.exit.to_json() if state.exit else {})}
+    run.pop("schema", None)
+    value = manifests.observed(
+        manifest,
+        word,
+        answer.body["files"],
+        run,
+        {
+            "status": answer.body["verdict"],
+            "digest": answer.body["digest"],
+            "checks": [{key: check[key] for key in ("code", "ok", "message")} for check in answer.body["checks"]],
+        },
+        extra,
+    )
+    if value != manifest:
+        artifacts.write(path, value)
+
+
+def accept(path: str, digest: str, via: str, environ: Mapping[str, str]) -> Answer:
+    """Checkpoint 4: accept the result whose ``verify`` answered ``digest``. Raises WrongQuestion without a job."""
+    where, job = open_job(path)
+    with jobs.locked(where):
+        if alive := living_run(where):
+            return _refused(busy(alive))
+        place = locate(where)
+        answer = judge(place)
+        verdict = answer.body["verdict"]
+        if verdict not in ("verified", "partial"):
+            return _refused(
+                block(
+                    "not_acceptable",
+                    f"the result is {verdict}; only a verified or partial one can be accepted",
+                    ", ".join(check["code"] for check in answer.body["checks"] if check["ok"] is False),
+                    f"quark-tui verify {where} says what is wrong",
+                ),
+                *answer.findings,
+            )
+        if answer.body["digest"] != digest:
+            return _refused(
+                block(
+                    "digest_differs",
+                    "the result is not what this digest stands for",
+                    f"{clean(digest)[:80]} → {answer.body['digest']}",
+                    f"quark-tui verify {where} shows what it is now",
+                )
+            )
+        now = Confirmation(digest, utc_now(), via)
+        state = {"word": verdict, "where": "accepted", "updated_at": now.confirmed_at}
+        jobs.write_job(where, replace(job, accepted=now, state=state))
+        if place.newest is not None and place.newest.exit is not None:
+            observe(place, answer, {"result": now.to_json()})
+    findings: list[Finding] = list(answer.findings)
+    if place.newest is not None and place.newest.exit is not None and place.newest.exit.status != 0:
+        findings.append(
+            Finding(
+                "medium",
+                "run_failed",
+                "the output was accepted although its run failed",
+                place.newest.exit.words,
+                "quark-tui status tells why it failed",
+            )
+        )
+    body = {"accepted_at": now.confirmed_at, "via": via, "digest": digest, "verdict": verdict}
+    return Answer("accept", body, tuple(findings))
+
+
+def _refused(*findings: Finding) -> Answer:
+    return Answer("accept", {"accepted_at": None, "via": None, "digest": None, "verdict": None}, findings, 1)
