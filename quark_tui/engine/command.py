@@ -146,7 +146,7 @@ def _subject(situation: Situation, quark_cli: str, template: Any) -> evidence.Su
         files=tuple(files),
         model=situation.job.model,
         interpreter=target.executable or target.asked,
-        site_packages=target.site_packages,
+        search_path=target.search_path,
     )
 
 

@@ -64,7 +64,7 @@ class Target:
 
     ``packages`` names each package that was looked for; None means not installed. ``torch`` is None without a readable
     ``torch/version.py``. ``quark_cli`` is the console script of the environment that provides amd-quark, ``quark_root``
-    the folder that holds ``quark/``; ``quark_requires`` are amd-quark's own Requires-Dist lines.
+    the folder that holds ``quark/``; ``search_path`` are the folders that it imports from, in order; ``quark_requires`` are amd-quark's own Requires-Dist lines.
     """
 
     executable: str | None
@@ -77,6 +77,7 @@ class Target:
     has_pip: bool
     site_packages: tuple[str, ...]
     packages: Mapping[str, Package | None]
+    search_path: tuple[str, ...] = ()
     torch: TorchBuild | None = None
     quark_cli: str | None = None
     quark_root: str | None = None
@@ -253,6 +254,7 @@ def _target(data: dict[str, Any], python: str) -> Target:
         has_pip=answer.flag("has_pip"),
         site_packages=answer.texts("site_packages"),
         packages=MappingProxyType(packages),
+        search_path=answer.texts("search_path"),
         torch=torch,
         quark_cli=quark.optional("cli"),
         quark_root=quark.optional("root"),

@@ -229,8 +229,8 @@ def test_a_new_remote_code_file_starts_nothing(prepared: Path, job: Path) -> Non
 
 
 def test_a_changed_variable_starts_nothing(prepared: Path) -> None:
-    refused = _refusal(prepared, HF_HUB_OFFLINE="other")
-    assert refused["differences"] == ["environment HF_HUB_OFFLINE: not there → other"]
+    refused = _refusal(prepared, QUARK_OF_A_TEST="other")
+    assert refused["differences"] == ["environment QUARK_OF_A_TEST: not there → other"]
 
 
 def test_a_changed_argv_in_run_json_starts_nothing(prepared: Path) -> None:

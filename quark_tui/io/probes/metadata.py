@@ -144,6 +144,7 @@ def main() -> None:
         "externally_managed": not is_venv and os.path.isfile(marker),
         "has_pip": importlib.util.find_spec("pip") is not None,
         "site_packages": sorted({paths["purelib"], paths["platlib"]}),
+        "search_path": [path for path in sys.path if os.path.isdir(path)],
         "packages": {name: describe(name) for name in (*PACKAGES, *family_members())},
         "torch": torch,
         "quark": quark_facts(),

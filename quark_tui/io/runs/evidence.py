@@ -30,24 +30,25 @@ _HASHED_BYTES = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Where to look: absolute paths. ``files`` are hashed whole, ``model`` is walked (None for a Hub repository)."""
+    """Where to look: absolute paths. ``files`` are hashed whole, ``model`` is walked (None for a Hub repository);
+    ``search_path`` are the folders that the target interpreter imports from, in order."""
 
     files: tuple[str, ...]
     model: str | None
     interpreter: str
-    site_packages: tuple[str, ...]
+    search_path: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         return {
             "files": list(self.files),
             "model": self.model,
             "interpreter": self.interpreter,
-            "site_packages": list(self.site_packages),
+            "search_path": list(self.search_path),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Subject:
-        return cls(tuple(data["files"]), data["model"], data["interpreter"], tuple(data["site_packages"]))
+        return cls(tuple(data["files"]), data["model"], data["interpreter"], tuple(data["search_path"]))
 
 
 def collect(subject: Subject, environ: Mapping[str, str]) -> dict[str, Any]:
@@ -59,14 +60,14 @@ def collect(subject: Subject, environ: Mapping[str, str]) -> dict[str, Any]:
     return {
         "env": dict(sorted(redact_env(environ, filter(decides_a_run, environ)).items())),
         "files": files,
-        "versions": versions(subject.site_packages),
+        "versions": versions(subject.search_path),
     }
 
 
-def versions(site_packages: tuple[str, ...]) -> dict[str, str | None]:
-    """Installed version of each of DISTRIBUTIONS in ``site_packages``, read from metadata; None when absent."""
+def versions(search_path: tuple[str, ...]) -> dict[str, str | None]:
+    """Version of each of DISTRIBUTIONS as first found along ``search_path``, read from metadata; None when absent."""
     found: dict[str, str | None] = dict.fromkeys(DISTRIBUTIONS)
-    for distribution in importlib.metadata.distributions(path=list(site_packages)):
+    for distribution in importlib.metadata.distributions(path=list(search_path)):
         name = (distribution.metadata["Name"] or "").lower().replace("_", "-")
         if name in found and found[name] is None:
             found[name] = distribution.version
