@@ -39,7 +39,11 @@ class HostIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How the child ended. Exactly one of ``status`` and ``signal`` is a number; times are ISO 8601 UTC."""
+    """How the child ended. Exactly one of ``status`` and ``signal`` is a number; times are ISO 8601 UTC.
+
+    ``oom_kill``: whether the kernel killed for memory, None when it cannot be told. ``resources``: what the machine had
+    left at that moment, in bytes.
+    """
 
     status: int | None
     signal: int | None
@@ -49,6 +53,7 @@ class Exit:
     recorded_by: str
     stopped_by: str | None
     oom_kill: bool | None = None
+    resources: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -61,6 +66,7 @@ class Exit:
             "recorded_by": self.recorded_by,
             "stopped_by": self.stopped_by,
             "oom_kill": self.oom_kill,
+            "resources": None if self.resources is None else dict(self.resources),
         }
 
     @classmethod
@@ -79,6 +85,7 @@ class Exit:
             str(data.get("recorded_by", "")),
             data["stopped_by"] if isinstance(data.get("stopped_by"), str) else None,
             data["oom_kill"] if isinstance(data.get("oom_kill"), bool) else None,
+            data["resources"] if isinstance(data.get("resources"), dict) else None,
         )
 
     @property

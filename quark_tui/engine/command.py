@@ -21,6 +21,7 @@ from quark_tui.engine.locate import open_job
 from quark_tui.engine.situation import Situation, busy, gather, living_run, written_analysis, written_plan
 from quark_tui.io import artifacts, atomic, host
 from quark_tui.io.runs import evidence
+from quark_tui.io.target import Target
 
 #: Facts about the environment that a command cannot run without; elsewhere they are advice.
 _NEEDED = frozenset({"package_missing", "quark_cli_missing", "torch_gpu_mismatch"})
@@ -66,7 +67,7 @@ def checkpoints(job: Job) -> dict[str, dict[str, Any]]:
     return {name: one.to_json() for name, one in job.confirmations.items()}
 
 
-def build(situation: Situation) -> Built:
+def build(situation: Situation, environ: Mapping[str, str]) -> Built:
     """The command of the plan as it lies on disk, with everything that blocks it named."""
     findings: list[Finding] = []
     if wrong := written_analysis(situation):
@@ -89,13 +90,14 @@ def build(situation: Situation) -> Built:
             )
         )
     findings += situation.view.findings
-    findings += _environment(situation)
+    findings += _environment(situation, environ)
     target = situation.asked.target
     command = subject = None
     shown = plan if plan is not None and not wrong else situation.view.plan
     if target is not None and target.quark_cli is not None and shown is not None:
         try:
             command = ptq_command(shown, target.quark_cli, situation.path, situation.asked.catalog, situation.around)
+            command = _with_tools(command, os.path.dirname(target.quark_cli), environ)
         except WrongQuestion as problem:
             findings.append(block("command_impossible", clean(problem), "", "quark-tui plan shows what to decide"))
         else:
@@ -114,15 +116,15 @@ def build(situation: Situation) -> Built:
     return Built(situation, shown, command, subject, tuple(dict.fromkeys(findings)))
 
 
-def _environment(situation: Situation) -> list[Finding]:
+def _environment(situation: Situation, environ: Mapping[str, str]) -> list[Finding]:
     """P-90: what is missing or does not fit surfaces before the approval, not after it."""
     if situation.asked.problem is not None:
         return [situation.asked.problem]
     target = situation.asked.target
     assert target is not None
     found = envs.python_findings(target) + envs.package_findings(target) + envs.gpu_findings(target, situation.seen)
-    found += envs.tool_findings(target, host.tools(os.environ)) + envs.lock_findings(
-        target, host.build_locks(os.environ)
+    found += envs.tool_findings(target, host.tools(_tool_environ(target, environ))) + envs.lock_findings(
+        target, host.build_locks(environ)
     )
     cpu = situation.view.plan is not None and situation.view.plan.get("device_strategy") == "cpu"
     kept = []
@@ -132,6 +134,24 @@ def _environment(situation: Situation) -> list[Finding]:
         needed = finding.code in _NEEDED and not (finding.code == "torch_gpu_mismatch" and cpu)
         kept.append(replace(finding, level="block") if needed else finding)
     return kept
+
+
+def _tool_environ(target: Target, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """The environment as the command will have it."""
+    if target.quark_cli is None:
+        return environ
+    return {**environ, **_path_with(os.path.dirname(target.quark_cli), environ)}
+
+
+def _path_with(folder: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """torch calls ninja by name when it loads a compiled extension; the one of the target's environment comes first
+    where that environment is not the active one."""
+    present = environ.get("PATH", os.defpath)
+    return {} if folder in present.split(os.pathsep) else {"PATH": f"{folder}{os.pathsep}{present}"}
+
+
+def _with_tools(command: Command, folder: str, environ: Mapping[str, str]) -> Command:
+    return replace(command, env_set={**command.env_set, **_path_with(folder, environ)})
 
 
 def _subject(situation: Situation, quark_cli: str, template: Any) -> evidence.Subject:
@@ -154,7 +174,7 @@ def command(path: str, environ: Mapping[str, str]) -> Answer:
     """Raises WrongQuestion when there is no readable job at ``path`` or its model directory is gone."""
     where, job = open_job(path)
     situation = gather(where, job, environ)
-    built = build(situation)
+    built = build(situation, environ)
     inputs = evidence.collect(built.subject, environ) if built.subject else {"env": {}, "files": [], "versions": {}}
     blocked = sorted({finding.code for finding in built.findings if finding.level == "block"})
     digest = None

@@ -33,7 +33,7 @@ def confirm(
             return _refused(checkpoint, busy(alive))
         if checkpoint == "analysis":
             return _analysis(situation, digest, dict(sets), via, environ)
-        return _plan(situation, digest, via)
+        return _plan(situation, digest, via, environ)
 
 
 def _analysis(
@@ -78,7 +78,7 @@ def _analysis(
     return _confirmed("analysis", now, following, situation.intake.findings)
 
 
-def _plan(situation: Situation, digest: str, via: str) -> Answer:
+def _plan(situation: Situation, digest: str, via: str, environ: Mapping[str, str]) -> Answer:
     if not situation.analysis_confirmed:
         return _refused(
             "plan",
@@ -104,7 +104,7 @@ def _plan(situation: Situation, digest: str, via: str) -> Answer:
     artifacts.write(situation.file("quant_plan.json"), plan)
     jobs.write_job(situation.path, job)
     after = replace(situation, job=job)
-    built = build(after)
+    built = build(after, environ)
     if built.command is not None:
         built.write_manifest(checkpoints(job))
     return _confirmed("plan", now, f"quark-tui command {situation.path}", findings)

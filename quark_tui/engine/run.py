@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -63,7 +62,7 @@ def _run(
                 f"quark-tui status {where} says how it ended; quark-tui command {where} gives a new digest to approve",
             )
         )
-    built = build(gather(where, job, environ))
+    built = build(gather(where, job, environ), environ)
     inputs = evidence.collect(built.subject, environ) if built.subject else None
     blocking = [finding for finding in built.findings if finding.level == "block"]
     if built.command is None or inputs is None or blocking:
@@ -79,13 +78,20 @@ def _run(
     subject = built.subject
     assert subject is not None
     started = launcher.launch(
-        where, job.workflow, [built.command], digest, subject, inputs, via, unattended, lock, about
+        where,
+        job.workflow,
+        [built.command],
+        digest,
+        subject,
+        inputs,
+        via,
+        unattended,
+        lock,
+        about,
+        [f"{where}/{name}" for name in ("model_analysis.json", "quant_plan.json")],
     )
     if started.pid is None:
         return _not_started(started)
-    for name in ("model_analysis.json", "quant_plan.json"):
-        # What this run was about, whatever the job says later.
-        shutil.copyfile(f"{where}/{name}", f"{started.folder}/{name}")
     state = {"word": "running", "where": "started", "updated_at": utc_now()}
     jobs.write_job(where, replace(job, used=(*job.used, digest), state=state, accepted=None))
     execution = {"digest": digest, "confirmed_at": utc_now(), "via": via, "run": started.run_id}

@@ -26,6 +26,8 @@ def sessions(roots: Sequence[str]) -> Answer:
 
     Raises WrongQuestion for a root that does not exist.
     """
+    from quark_tui.engine.status import status  # Home lists jobs with this module's job_row and pays for nothing else
+
     looked = [absolute(root) for root in roots]
     for root in looked:
         if not os.path.isdir(root):
@@ -37,6 +39,9 @@ def sessions(roots: Sequence[str]) -> Answer:
     for path in paths:
         try:
             row, pid = job_row(path)
+            if row["verdict"] == "unknown" and row["liveness"] == "finished":
+                told = status(path).body
+                row = {**row, "verdict": told["verdict"], "stage": told["stage"]}
         except (OSError, ValueError) as error:
             findings.append(
                 Finding(
@@ -92,12 +97,13 @@ def job_row(path: str) -> tuple[dict[str, Any], int | None]:
     where = state.get("where")
     if folders:
         run = read_run(folders[-1])
-        recorded = state.get("word") if state.get("where") == "accepted" else None
-        liveness, word = verdict(run.exit, run.liveness, _has_output(data, run.run), recorded)
+        recorded = state.get("word") if state.get("run") == run.id else None
+        verified = {"succeeded": "verified", "partial": "partial", "failed": "failed"}.get(str(recorded))
+        liveness, word = verdict(run.exit, run.liveness, _has_output(data, run.run), verified)
         started = (run.process or {}).get("started_at")
         pid = (run.process or {}).get("pid") if liveness == "alive" else None
-        if word != "not_started":
-            where = "accepted" if recorded else "finished, to be verified" if word == "unknown" and run.exit else None
+        if word != "not_started" and not recorded:
+            where = "finished, to be verified" if word == "unknown" and run.exit else None
     updated = state.get("updated_at")
     return (
         _row(

@@ -387,6 +387,7 @@ def _failure_json(
         "resources": {
             "peak_memory_bytes": end.peak_memory_bytes if end else None,
             "oom_kill": end.oom_kill if end else None,
+            "left_at_the_end": end.resources if end else None,
             "limits": state.run.get("limits"),
             "preallocated_log_bytes": (state.run.get("log") or {}).get("preallocated_bytes"),
         },

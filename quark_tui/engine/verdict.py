@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -41,8 +42,22 @@ def verify(path: str, environ: Mapping[str, str]) -> Answer:
     place = locate(full)
     answer = judge(place)
     if place.scope == "job" and place.newest is not None and place.newest.exit is not None:
-        observe(place, answer)
+        _remember(place, observe(place, answer))
     return answer
+
+
+def _remember(place: Place, word: str) -> None:
+    """For lists, which read no headers: what was found of the newest run. A job that is busy is left alone."""
+    assert place.job_path is not None and place.newest is not None
+    with contextlib.suppress(jobs.JobBusy, artifacts.ArtifactProblem, OSError), jobs.locked(place.job_path, 0):
+        job = jobs.read_job(place.job_path)
+        if job.accepted is None and job.state.get("run") != place.newest.id:
+            state = {"word": word, "where": _next(word), "updated_at": utc_now(), "run": place.newest.id}
+            jobs.write_job(place.job_path, replace(job, state=state))
+
+
+def _next(word: str) -> str:
+    return "accept the result" if word in ("succeeded", "partial") else "look at what went wrong"
 
 
 def judge(place: Place, metric: float | None = None) -> Answer:
@@ -104,16 +119,19 @@ def _estimate(state: RunState | None) -> int | None:
     return value if type(value) is int else None
 
 
-def observe(place: Place, answer: Answer, extra: Mapping[str, Mapping[str, Any]] | None = None) -> None:
-    """Update run_manifest.yaml with the observed status and outputs; the recorded command stays as it is."""
+def observe(place: Place, answer: Answer, extra: Mapping[str, Mapping[str, Any]] | None = None) -> str:
+    """Update run_manifest.yaml with the observed status and outputs; the recorded command stays as it is.
+
+    Returns the run's verdict. A manifest that is missing or damaged is left to the next command: nothing is invented.
+    """
     state = place.newest
     assert state is not None and place.job_path is not None
     path = f"{place.job_path}/run_manifest.yaml"
+    _, word = verdict_of(state.exit, state.liveness, bool(answer.body["files"]), answer.body["verdict"])
     try:
         manifest = artifacts.read(path)
     except (FileNotFoundError, artifacts.ArtifactProblem):
-        return  # regenerated with the next command; nothing is invented here
-    _, word = verdict_of(state.exit, state.liveness, bool(answer.body["files"]), answer.body["verdict"])
+        return word
     run = {"id": state.id, **(state.exit.to_json() if state.exit else {})}
     run.pop("schema", None)
     value = manifests.observed(
@@ -130,6 +148,7 @@ def observe(place: Place, answer: Answer, extra: Mapping[str, Mapping[str, Any]]
     )
     if value != manifest:
         artifacts.write(path, value)
+    return word
 
 
 def accept(path: str, digest: str, via: str, environ: Mapping[str, str]) -> Answer:
@@ -162,9 +181,10 @@ def accept(path: str, digest: str, via: str, environ: Mapping[str, str]) -> Answ
             )
         now = Confirmation(digest, utc_now(), via)
         state = {"word": verdict, "where": "accepted", "updated_at": now.confirmed_at}
-        jobs.write_job(where, replace(job, accepted=now, state=state))
         if place.newest is not None and place.newest.exit is not None:
-            observe(place, answer, {"result": now.to_json()})
+            word = observe(place, answer, {"result": now.to_json()})
+            state = {**state, "word": word, "run": place.newest.id}
+        jobs.write_job(where, replace(job, accepted=now, state=state))
     findings: list[Finding] = list(answer.findings)
     if place.newest is not None and place.newest.exit is not None and place.newest.exit.status != 0:
         findings.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
@@ -10,23 +11,52 @@ import re
 import stat
 import struct
 from pathlib import Path
+from typing import BinaryIO
 
-from quark_tui.core.model.headers import MAX_HEADER, Checkpoint, Shard, Tensor, parse_header
+from quark_tui.core.model.headers import DTYPE_BITS, MAX_HEADER, Checkpoint, Shard, Tensor, parse_header
 
 INDEX_NAME = "model.safetensors.index.json"
+#: The index of a model of 45,000 tensors is about 4 MB.
+MAX_INDEX = 256_000_000
 _OTHER = re.compile(r"(?i)\.(bin|pt|pth|gguf|h5|msgpack|npz|ckpt|onnx)$")
 _NOT_WEIGHTS = frozenset({"training_args.bin", "optimizer.bin", "optimizer.pt", "scheduler.pt", "rng_state.pth"})
 _LFS = b"version https://git-lfs"
+# What is wrong with a path itself; every other error means that we were not allowed, or not able, to look.
+_DAMAGE = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENAMETOOLONG, errno.EINVAL}
+)
+
+
+class _NotRegular(OSError):
+    """A pipe, a device, a directory: nothing that holds bytes to read."""
+
+
+def _open_regular(path: Path) -> BinaryIO:
+    """Open a regular file; a pipe or device is neither waited for nor read. Raises OSError."""
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise _NotRegular(errno.EINVAL, "not a regular file")
+    return file
+
+
+def _refused(error: OSError) -> bool:
+    return error.errno not in _DAMAGE
+
+
+def _said(error: OSError) -> str:
+    return error.strerror or type(error).__name__
 
 
 def read_shard(path: Path) -> Shard:
-    """One safetensors file's header; whatever is wrong with the file is in ``problem``, nothing is raised."""
+    """One safetensors file's header; whatever is wrong with the file is in ``problem``, nothing is raised.
+
+    ``unreadable`` tells "we may not look" (permission, input/output errors) from damage. At most ``MAX_HEADER`` bytes
+    are read, and never more than the file has, whatever its header claims.
+    """
     try:
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            info = os.fstat(file.fileno())
-            if not stat.S_ISREG(info.st_mode):
-                return Shard(path.name, 0, problem="not a regular file")
-            size = info.st_size
+        with _open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
             prefix = file.read(8)
             if len(prefix) < 8:
                 return Shard(path.name, size, problem=f"{size} bytes are too few for a safetensors header")
@@ -40,20 +70,33 @@ def read_shard(path: Path) -> Shard:
                     path.name, size, problem=f"cut short: the header needs {length} bytes, {size - 8} are there"
                 )
             raw = file.read(length)
+    except _NotRegular as error:
+        return Shard(path.name, 0, problem=_said(error))
     except OSError as error:
-        return Shard(path.name, 0, problem=f"cannot be read: {error.strerror or error}")
+        return Shard(path.name, 0, problem=f"cannot be read: {_said(error)}", unreadable=_refused(error))
     tensors, problem = parse_header(raw, size - 8 - length)
     return Shard(path.name, size, 8 + length, tensors, hashlib.sha256(prefix + raw).hexdigest(), problem)
 
 
 def read_index(path: Path) -> tuple[dict[str, str] | None, str]:
-    """(weight map, problem) of an index file; (None, "") when there is none."""
+    """(weight map, problem) of an index file; (None, "") when there is none. At most ``MAX_INDEX`` bytes are read."""
     try:
-        data = json.loads(path.read_bytes())
+        with _open_regular(path) as file:
+            raw = file.read(MAX_INDEX + 1)
     except FileNotFoundError:
-        return None, ""
-    except (OSError, ValueError, RecursionError) as error:
-        return None, f"{path.name} cannot be read: {error}"
+        return (None, f"{path.name} is a link that leads nowhere") if os.path.islink(path) else (None, "")
+    except _NotRegular:
+        return None, f"{path.name} is not a regular file"
+    except OSError as error:
+        return None, f"{path.name} cannot be read: {_said(error)}"
+    if len(raw) > MAX_INDEX:
+        return None, f"{path.name} is too large to be an index: more than {MAX_INDEX} bytes"
+    try:
+        data = json.loads(raw.decode("utf-8"))
+    except RecursionError:
+        return None, f"{path.name} cannot be read: nested too deeply"
+    except ValueError as error:
+        return None, f"{path.name} cannot be read: no JSON: {error}"
     weight_map = data.get("weight_map") if isinstance(data, dict) else None
     if not isinstance(weight_map, dict) or not all(isinstance(v, str) for v in weight_map.values()):
         return None, f"{path.name} has no weight_map of names"
@@ -76,14 +119,17 @@ def read_checkpoint(directory: Path) -> Checkpoint:
 
 
 def read_scalars(directory: Path, checkpoint: Checkpoint, names: list[str], limit: int = 64) -> dict[str, list[float]]:
-    """The values of small float tensors (scales), by name; tensors of more than ``limit`` elements are left out."""
+    """The values of small float tensors (scales), by name; tensors of more than ``limit`` elements are left out.
+
+    Raises OSError when a shard that was read before cannot be read any more.
+    """
     values: dict[str, list[float]] = {}
     wanted = set(names)
     for shard in checkpoint.shards:
-        tensors = [t for name, t in shard.tensors.items() if name in wanted and t.elements <= limit]
+        tensors = [t for name, t in shard.tensors.items() if name in wanted and t.elements <= limit and _sized(t)]
         if not tensors or shard.problem:
             continue
-        with open(directory / shard.name, "rb") as file:
+        with _open_regular(directory / shard.name) as file:
             for tensor in tensors:
                 file.seek(shard.data_start + tensor.start)
                 decoded = decode(tensor, file.read(tensor.nbytes))
@@ -92,9 +138,15 @@ def read_scalars(directory: Path, checkpoint: Checkpoint, names: list[str], limi
     return values
 
 
+def _sized(tensor: Tensor) -> bool:
+    """True when the tensor's bytes are as many as its type and shape need; a type that is not known is not read."""
+    bits = DTYPE_BITS.get(tensor.dtype)
+    return bits is not None and tensor.elements * bits == tensor.nbytes * 8
+
+
 def decode(tensor: Tensor, raw: bytes) -> list[float] | None:
-    """``raw`` as floats for F32, F16, BF16, F64, F8_E4M3 and F8_E5M2; None for other types or too few bytes."""
-    if len(raw) != tensor.nbytes:
+    """``raw`` as floats for F32, F16, BF16, F64, F8_E4M3 and F8_E5M2; None for other types or a wrong size."""
+    if len(raw) != tensor.nbytes or not _sized(tensor):
         return None
     count = tensor.elements
     match tensor.dtype:

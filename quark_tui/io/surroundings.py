@@ -75,8 +75,8 @@ def output_state(path: str) -> OutputState:
 
 
 def _nearest(path: str) -> str:
-    """``path`` itself when it exists, else its nearest ancestor that does."""
-    while not os.path.lexists(path):
+    """``path`` itself when it exists, else its nearest ancestor that does; a relative path is left to the checks."""
+    while not os.path.lexists(path) and os.path.dirname(path) not in ("", path):
         path = os.path.dirname(path)
     return path
 

@@ -95,6 +95,7 @@ def test_packages_come_from_metadata_and_nothing_is_imported(environment: Path, 
     assert package is not None
     assert package.location == site
     assert found.site_packages == (site,)
+    assert site in found.search_path
     assert not (environment / "imported").exists()
     assert not list(Path(site).rglob("__pycache__"))
 
@@ -220,6 +221,7 @@ def test_a_wrong_type_anywhere_is_a_clear_problem(data: st.DataObject) -> None:
         "externally_managed": False,
         "has_pip": True,
         "site_packages": ["/e/lib"],
+        "search_path": ["/e/lib"],
         "packages": {"torch": {"version": "2.9", "location": "/e/lib"}},
         "torch": {"version": "2.9", "cuda": None, "hip": None, "debug": None, "file": "/e/lib/torch/version.py"},
         "quark": {"requires": [], "requires_python": None, "cli": None, "root": None},

@@ -8,6 +8,7 @@ import os
 import pwd
 import resource
 import select
+import shutil
 import subprocess
 import sys
 import time
@@ -93,12 +94,14 @@ def launch(
     unattended: bool,
     lock: int | None,
     about: Mapping[str, Any] | None = None,
+    keep: Sequence[str] = (),
 ) -> Started:
     """Write the run folder and start the guard; returns when the child's exec was recorded or refused.
 
     ``lock`` is a descriptor of the job's lock: guard and supervisor hold it until then, so that a launcher that is
     killed here cannot lead to a second start. ``about`` is kept in the record for whoever judges the run later; it is
-    no part of what was approved. Raises OSError when the run folder cannot be written.
+    no part of what was approved. ``keep`` are files that are copied into the run folder, as they were when it started.
+    Raises OSError when the run folder cannot be written.
     """
     run_id = new_run_id()
     folder = f"{job}/.quark-tui/runs/{run_id}"
@@ -124,6 +127,8 @@ def launch(
         "process": None,
         "refused": None,
     }
+    for path in keep:
+        shutil.copyfile(path, f"{folder}/{os.path.basename(path)}")
     archive = f"{folder}/supervisor.pyz"
     write_archive(archive)
     atomic.write_json(f"{folder}/run.json", run)

@@ -201,6 +201,20 @@ def killed_for_memory(before: Mapping[str, int], after: Mapping[str, int]) -> bo
     return None
 
 
+def resources_left(folder: str) -> dict[str, int]:
+    """Bytes of memory that the kernel calls available, and of space on the run folder's filesystem."""
+    left: dict[str, int] = {}
+    with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/meminfo", encoding="ascii") as file:
+        for line in file:
+            if line.startswith(("MemTotal:", "MemAvailable:", "SwapFree:")):
+                name, value = line.split()[:2]
+                left[name.rstrip(":")] = int(value) * 1024
+    with contextlib.suppress(OSError):
+        space = os.statvfs(folder)
+        left["run_folder_free"] = space.f_bavail * space.f_frsize
+    return left
+
+
 def sent_signals(folder: str) -> set[str]:
     """Names of the signals that ``stop`` recorded for this run."""
     names = set()
@@ -308,6 +322,7 @@ def _exit_of(info: Any, started: str, folder: str, keeper: str, before: Mapping[
         recorded_by=keeper,
         stopped_by=ended_by_stop(status, number, sent_signals(folder)),
         oom_kill=killed_for_memory(before, oom_kills()) if number == signal.SIGKILL else None,
+        resources=resources_left(folder),
     )
 
 
