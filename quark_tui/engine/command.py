@@ -19,8 +19,9 @@ from quark_tui.core.text import clean, has_credentials
 from quark_tui.engine import environment as envs
 from quark_tui.engine.locate import open_job
 from quark_tui.engine.situation import Situation, busy, gather, living_run, written_analysis, written_plan
-from quark_tui.io import artifacts, atomic, host
+from quark_tui.io import artifacts, atomic, host, jobs
 from quark_tui.io.runs import evidence
+from quark_tui.io.runs.reading import read_run
 from quark_tui.io.target import Target
 
 #: Facts about the environment that a command cannot run without; elsewhere they are advice.
@@ -33,6 +34,7 @@ _QUARK_FILES = (
     "quark/torch/quantization/config/algo_configs.py",
 )
 _PREVIEWS_KEPT = 20
+_NOTHING: dict[str, Any] = {"env": {}, "files": [], "versions": {}, "earlier_runs": []}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,25 @@ def build(situation: Situation, environ: Mapping[str, str]) -> Built:
         )
     if alive := living_run(situation.path):
         findings.append(busy(alive))
+    elif earlier := _earlier(situation.path):
+        findings.append(earlier)
     return Built(situation, shown, command, subject, tuple(dict.fromkeys(findings)))
+
+
+def _earlier(path: str) -> Finding | None:
+    """The run before: a second start needs a new approval, which names it."""
+    for folder in reversed(jobs.run_folders(path)):
+        state = read_run(folder)
+        if state.process:
+            ended = state.exit.words if state.exit else state.liveness_evidence
+            return Finding(
+                "info",
+                "earlier_run",
+                f"run {clean(state.id)} of this job was started before: {clean(ended)}",
+                clean(state.folder),
+                f"quark-tui status {path} says what became of it",
+            )
+    return None
 
 
 def _environment(situation: Situation, environ: Mapping[str, str]) -> list[Finding]:
@@ -167,6 +187,7 @@ def _subject(situation: Situation, quark_cli: str, template: Any) -> evidence.Su
         model=situation.job.model,
         interpreter=target.executable or target.asked,
         search_path=target.search_path,
+        runs=f"{situation.path}/.quark-tui/runs",
     )
 
 
@@ -175,7 +196,7 @@ def command(path: str, environ: Mapping[str, str]) -> Answer:
     where, job = open_job(path)
     situation = gather(where, job, environ)
     built = build(situation, environ)
-    inputs = evidence.collect(built.subject, environ) if built.subject else {"env": {}, "files": [], "versions": {}}
+    inputs = evidence.collect(built.subject, environ) if built.subject else _NOTHING
     blocked = sorted({finding.code for finding in built.findings if finding.level == "block"})
     digest = None
     if built.command is not None and not blocked:

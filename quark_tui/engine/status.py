@@ -68,7 +68,7 @@ def status(path: str, now: float | None = None, log: LogReader | None = None) ->
             )
         if state.run.get("refused"):
             findings.append(_refusal(state.run["refused"]))
-    if verified is not None:
+    if verified is not None and (output or (state and state.exit and state.exit.status == 0)):
         findings += [finding for finding in verified.findings if finding.level != "info"]
     body = {
         "kind": place.job.workflow if place.job else (state.run.get("workflow") if state else None) or "ptq",

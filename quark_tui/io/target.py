@@ -64,8 +64,8 @@ class Target:
 
     ``packages`` names each package that was looked for; None means not installed. ``torch`` is None without a readable
     ``torch/version.py``. ``quark_cli`` is the console script of the environment that provides amd-quark, ``quark_root``
-    the folder that holds ``quark/``;
-    ``search_path`` are the folders that it imports from, in order; ``quark_requires`` are amd-quark's own Requires-Dist lines.
+    the folder that holds ``quark/``; ``search_path`` are the folders that it imports from, in order; ``quark_requires``
+    are amd-quark's own Requires-Dist lines.
     """
 
     executable: str | None

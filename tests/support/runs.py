@@ -37,7 +37,7 @@ if deaf == "deaf":
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 command = Command((python, "-c", os.environ["CHILD_SOURCE"], gate), job, {"SET_FOR_RUN": "yes"}, ("CHILD_SOURCE",))
-subject = evidence.Subject((job + "/quant_plan.json",), job + "/model", python, ())
+subject = evidence.Subject((job + "/quant_plan.json",), job + "/model", python, (), job + "/.quark-tui/runs")
 inputs = evidence.collect(subject, os.environ)
 digest = approval_digest([command], inputs)
 started = launcher.launch(job, "ptq", [command], digest, subject, inputs, "cli", True, None)

@@ -5,6 +5,7 @@ The supervisor carries this module and collects again right before exec, so it n
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import os
@@ -17,6 +18,7 @@ from typing import Any
 
 from quark_tui.core.command import decides_a_run
 from quark_tui.core.text import redact_env
+from quark_tui.io import atomic
 from quark_tui.io.checkpoint import read_shard
 
 #: Distributions whose version decides what the command does.
@@ -31,12 +33,14 @@ _HASHED_BYTES = 256 << 20
 @dataclass(frozen=True, slots=True)
 class Subject:
     """Where to look: absolute paths. ``files`` are hashed whole, ``model`` is walked (None for a Hub repository);
-    ``search_path`` are the folders that the target interpreter imports from, in order."""
+    ``search_path`` are the folders that the target interpreter imports from, in order; ``runs`` is the folder of the
+    job's runs: an approval stands for one start, so that a second one of the same plan has another digest."""
 
     files: tuple[str, ...]
     model: str | None
     interpreter: str
     search_path: tuple[str, ...]
+    runs: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -44,15 +48,19 @@ class Subject:
             "model": self.model,
             "interpreter": self.interpreter,
             "search_path": list(self.search_path),
+            "runs": self.runs,
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Subject:
-        return cls(tuple(data["files"]), data["model"], data["interpreter"], tuple(data["search_path"]))
+        return cls(tuple(data["files"]), data["model"], data["interpreter"], tuple(data["search_path"]), data["runs"])
 
 
 def collect(subject: Subject, environ: Mapping[str, str]) -> dict[str, Any]:
-    """``{"env", "files", "versions"}`` as they are now. Never raises for a missing file: it is recorded as missing."""
+    """``{"env", "files", "versions", "earlier_runs"}`` as they are now.
+
+    Nothing is raised for a missing file: it is recorded as missing.
+    """
     files = [_whole(path) for path in subject.files]
     if subject.model is not None:
         files += [_model_file(path) for path in sorted(_walk(subject.model))]
@@ -61,7 +69,22 @@ def collect(subject: Subject, environ: Mapping[str, str]) -> dict[str, Any]:
         "env": dict(sorted(redact_env(environ, filter(decides_a_run, environ)).items())),
         "files": files,
         "versions": versions(subject.search_path),
+        "earlier_runs": [] if subject.runs is None else started_runs(subject.runs),
     }
+
+
+def started_runs(folder: str) -> list[str]:
+    """Ids of the runs in ``folder`` whose command was started, in order."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    started = []
+    for name in names:
+        with contextlib.suppress(OSError, ValueError):
+            if atomic.read_json(f"{folder}/{name}/run.json").get("process"):
+                started.append(name)
+    return started
 
 
 def versions(search_path: tuple[str, ...]) -> dict[str, str | None]:

@@ -245,12 +245,23 @@ def check(folder: str, run: Mapping[str, Any], environ: Mapping[str, str]) -> tu
     commands = [Command.from_json(command) for command in run["commands"]]
     now = evidence.collect(evidence.Subject.from_json(run["subject"]), environ)
     if approval_digest(commands, now) != approved or run.get("digest") != approved:
-        lines = what_differs((commands, run["inputs"]), (commands, now))
+        lines = what_differs(_as_shown(folder, approved) or (commands, run["inputs"]), (commands, now))
         if not lines:
-            # Nothing that was looked at changed, so what was written down did: the commands or the digest itself.
+            # Nothing that was looked at changed, so what was written down did.
             lines = ["run.json (commands, inputs or digest): as approved → changed since"]
         raise Refused("digest_differs", "what would run is not what was approved", lines)
     return commands, approved
+
+
+def _as_shown(folder: str, approved: str) -> tuple[list[Command], Mapping[str, Any]] | None:
+    """What the approved digest stood for when it was shown, from the job's own record of it; None without one."""
+    job = os.path.dirname(os.path.dirname(os.path.dirname(folder)))
+    try:
+        shown = atomic.read_json(f"{job}/.quark-tui/previews/{approved}.json")
+        command, inputs = Command.from_json(shown["command"]), shown["inputs"]
+        return ([command], inputs) if approval_digest([command], inputs) == approved else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def _run_child(launch: _Launch, command: Command, run: Mapping[str, Any], alive: int, log: int) -> None:
