@@ -246,7 +246,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        return _unexpected(error)
+        return _failed(error)
+
+
+def _failed(error: Exception) -> int:
+    """A sentence on stderr for what no use case could answer; stdout stays empty."""
+    from quark_tui.io.artifacts import ArtifactProblem
+    from quark_tui.io.jobs import JobBusy
+
+    if isinstance(error, JobBusy):
+        return _say(f"another quark-tui is changing or starting {error}; look again in a moment")
+    if isinstance(error, ArtifactProblem):
+        return _say(str(error))
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return _say(f"{where}{error.strerror or error}")
+    return _unexpected(error)
+
+
+def _say(sentence: str) -> int:
+    sys.stderr.write(f"quark-tui: {redact(clean(sentence))[:500]}\n")
+    return 1
 
 
 def _unexpected(error: Exception) -> int:
@@ -265,9 +285,7 @@ def _unexpected(error: Exception) -> int:
         where = f"details are in {path}"
     except OSError:
         pass
-    kind = f"{type(error).__name__}: {error}"
-    sys.stderr.write(f"quark-tui: unexpected {redact(clean(kind))[:300]}; {where}\n")
-    return 1
+    return _say(f"unexpected {type(error).__name__}: {error}; {where}")
 
 
 def _main(words: list[str]) -> int:

@@ -203,6 +203,39 @@ def _status(body: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def _new(body: Mapping[str, Any]) -> list[str]:
+    if body["job"] is None:
+        return ["refused: no job was made"]
+    return [f"job {safe(body['job'])}", f"next: quark-tui plan {safe(body['job'])}"]
+
+
+def _confirm(body: Mapping[str, Any]) -> list[str]:
+    if body["confirmed_at"] is None:
+        return [f"refused: the {safe(body['checkpoint'])} is not confirmed"]
+    return [
+        f"{safe(body['checkpoint'])} confirmed at {safe(body['confirmed_at'])} via {safe(body['via'])}",
+        f"digest {safe(body['digest'])}",
+        f"next: {safe(body['next'])}",
+    ]
+
+
+def _run(body: Mapping[str, Any]) -> list[str]:
+    if body["pid"] is None:
+        return ["refused: nothing was started, the approval was not used"]
+    return [
+        f"started run {safe(body['run_id'])}, pid {safe(body['pid'])}, approved via {safe(body['via'])}",
+        f"folder {safe(body['run_folder'])}",
+        "it goes on without this program or this terminal",
+        f"next: quark-tui status {safe(body['run_folder'])} --follow",
+    ]
+
+
+def _accept(body: Mapping[str, Any]) -> list[str]:
+    if body["accepted_at"] is None:
+        return ["refused: the result is not accepted"]
+    return [f"the {safe(body['verdict'])} result was accepted at {safe(body['accepted_at'])} via {safe(body['via'])}"]
+
+
 def _verify(body: Mapping[str, Any]) -> list[str]:
     lines = [f"{body['verdict'].upper()} against the {safe(body['against'])}"]
     lines += table((_CHECK_GLYPH[check["ok"]], check["code"], safe(check["message"])) for check in body["checks"])
@@ -224,6 +257,10 @@ def _sessions(body: Mapping[str, Any]) -> list[str]:
 
 _RENDERERS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "model": _model,
+    "new": _new,
+    "confirm": _confirm,
+    "run": _run,
+    "accept": _accept,
     "plan": _plan,
     "command": _command,
     "status": _status,

@@ -77,19 +77,29 @@ def _run(
     }
     subject = built.subject
     assert subject is not None
-    started = launcher.launch(
-        where,
-        job.workflow,
-        [built.command],
-        digest,
-        subject,
-        inputs,
-        via,
-        unattended,
-        lock,
-        about,
-        [f"{where}/{name}" for name in ("model_analysis.json", "quant_plan.json")],
-    )
+    try:
+        started = launcher.launch(
+            where,
+            job.workflow,
+            [built.command],
+            digest,
+            subject,
+            inputs,
+            via,
+            unattended,
+            lock,
+            about,
+            [f"{where}/{name}" for name in ("model_analysis.json", "quant_plan.json")],
+        )
+    except OSError as error:
+        return _refused(
+            block(
+                "launch_failed",
+                f"the run folder could not be made: {error.strerror or error}",
+                clean(error.filename or where),
+                "nothing was started and the approval was not used",
+            )
+        )
     if started.pid is None:
         return _not_started(started)
     state = {"word": "running", "where": "started", "updated_at": utc_now()}
