@@ -83,16 +83,22 @@ def _model(body: Mapping[str, Any]) -> list[str]:
     lines.append(
         "already quantized: " + (f"{safe(quantized['method'])}, {safe(quantized['evidence'])}" if quantized else "no")
     )
-    lines.append("remote code: " + ("" if body["remote_code"] else "none named in the configuration files"))
-    for code in body["remote_code"]:
-        stopped = (
-            "stopped by --no_trust_remote_code" if code["stopped_by_flag"] else "NOT stopped by --no_trust_remote_code"
-        )
-        lines.append(f"  {safe(code['file'])} {safe(code['key'])} → {safe(code['target'])}  ({stopped})")
+    lines += _remote_code(body["remote_code"])
     if body["analysis"] is None:
         lines.append("analysis: cannot be written yet, a material fact is unknown")
     else:
         lines.append(f"analysis: {safe(body['analysis']['analysis_status'])}")
+    return lines
+
+
+def _remote_code(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = ["remote code: " + ("" if found else "none named in the configuration files")]
+    for code in found:
+        stopped = "stopped" if code["stopped_by_flag"] else "NOT stopped"
+        lines.append(
+            f"  {safe(code['file'])} {safe(code['key'])} → {safe(code['target'])}  "
+            f"({stopped} by --no_trust_remote_code, sha256 {safe(code['sha256'])})"
+        )
     return lines
 
 
@@ -152,7 +158,13 @@ def _command(body: Mapping[str, Any]) -> list[str]:
         lines += [f"  unsets {safe(name)}" for name in command.env_unset]
         lines += [f"  writes {safe(path)}" for path in command.writes]
         lines += ["  as shell text:", f"  {safe(command.shell)}"]
-    inputs = body["digest_inputs"]
+    estimate, inputs = body["estimate"], body["digest_inputs"]
+    lines.append(
+        f"estimated output {human_bytes(estimate['output_bytes'])}, peak memory "
+        f"{human_bytes(estimate['peak_memory_bytes'])}; time is not known: nothing to base it on"
+    )
+    lines += _remote_code(body["remote_code"])
+    lines += [f"  GPU {safe(one['gpu'])} is also held by pid {safe(one['pid'])}" for one in body["holders"]]
     lines.append(
         f"the digest covers the command, {len(inputs['files'])} files, {len(inputs['env'])} variables, "
         f"{len(inputs['versions'])} versions"
