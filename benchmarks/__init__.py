@@ -1,0 +1,1 @@
+"""What the program promises about its cost, as ratios measured in one run."""
