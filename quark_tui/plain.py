@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -218,7 +219,7 @@ def _status(body: Mapping[str, Any]) -> list[str]:
 def _new(body: Mapping[str, Any]) -> list[str]:
     if body["job"] is None:
         return ["refused: no job was made"]
-    return [f"job {safe(body['job'])}", f"next: quark-tui plan {safe(body['job'])}"]
+    return [f"job {safe(body['job'])}", f"next: {shlex.join(['quark-tui', 'plan', safe(body['job'])])}"]
 
 
 def _confirm(body: Mapping[str, Any]) -> list[str]:
@@ -238,7 +239,7 @@ def _run(body: Mapping[str, Any]) -> list[str]:
         f"started run {safe(body['run_id'])}, pid {safe(body['pid'])}, approved via {safe(body['via'])}",
         f"folder {safe(body['run_folder'])}",
         "it goes on without this program or this terminal",
-        f"next: quark-tui status {safe(body['run_folder'])} --follow",
+        f"next: {shlex.join(['quark-tui', 'status', safe(body['run_folder']), '--follow'])}",
     ]
 
 

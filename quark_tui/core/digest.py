@@ -13,12 +13,37 @@ from typing import Any
 #: Changes whenever the form or what callers put into it changes, so that old approvals never fit new content.
 VERSION = "quark-tui/1"
 
+# Python refuses to write integers of more digits than this as decimals (4300 by default); hexadecimals have no limit.
+_DECIMAL_BITS = 8192
+# Deeper maps are told apart as wholes, so that a foreign file's nesting cannot exhaust the stack.
+_MAX_DEPTH = 50
+
 
 def canonical(value: Any) -> bytes:
     """``value`` (None, bool, int, float, str, bytes, sequences and string-keyed maps) as canonical bytes.
 
-    Raises TypeError for anything else. Strings keep surrogate escapes, so undecodable file names are told apart.
+    A list and a tuple of the same items are the same value; NaN is itself. Raises TypeError for anything else. Strings
+    keep surrogate escapes, so undecodable file names are told apart. Any depth is taken.
     """
+    parts: list[bytes] = []
+    waiting: list[Any] = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, Mapping):
+            parts.append(b"d%d:" % len(item))
+            for key, held in reversed(list(item.items())):
+                if not isinstance(key, str):
+                    raise TypeError(f"map keys are strings, not {type(key).__name__}")
+                waiting += [held, key]
+        elif isinstance(item, Sequence) and not isinstance(item, str | bytes | bytearray | memoryview):
+            parts.append(b"l%d:" % len(item))
+            waiting += reversed(item)
+        else:
+            parts.append(_scalar(item))
+    return b"".join(parts)
+
+
+def _scalar(value: Any) -> bytes:
     if value is None:
         return b"n"
     if value is True:
@@ -26,22 +51,14 @@ def canonical(value: Any) -> bytes:
     if value is False:
         return b"f"
     if isinstance(value, int):
-        return _sized(b"i", str(value).encode())
+        text = int.__repr__(value) if value.bit_length() <= _DECIMAL_BITS else hex(value)
+        return _sized(b"i", text.encode())
     if isinstance(value, float):
-        return _sized(b"r", repr(value).encode())
+        return _sized(b"r", float.__repr__(value).encode())
     if isinstance(value, str):
         return _sized(b"s", value.encode("utf-8", "surrogatepass"))
     if isinstance(value, bytes):
         return _sized(b"b", value)
-    if isinstance(value, Mapping):
-        parts = [b"d%d:" % len(value)]
-        for key, item in value.items():
-            if not isinstance(key, str):
-                raise TypeError(f"map keys are strings, not {type(key).__name__}")
-            parts += [canonical(key), canonical(item)]
-        return b"".join(parts)
-    if isinstance(value, Sequence):
-        return b"".join([b"l%d:" % len(value), *(canonical(item) for item in value)])
     raise TypeError(f"no canonical form for {type(value).__name__}")
 
 
@@ -55,14 +72,27 @@ def digest(kind: str, value: Any) -> str:
 
 
 def differences(was: Any, now: Any, name: str = "") -> list[tuple[str, Any, Any]]:
-    """Each leaf at which two plain values differ, as (dotted name, was, now); a missing side is None."""
-    if isinstance(was, Mapping) and isinstance(now, Mapping):
-        found: list[tuple[str, Any, Any]] = []
-        for key in [*was, *(key for key in now if key not in was)]:
-            found += differences(was.get(key), now.get(key), f"{name}.{key}" if name else str(key))
-        if not found and list(was) != list(now):
-            found.append((f"{name} (order)", list(was), list(now)))
-        return found
-    if type(was) is type(now) and was == now:
-        return []
-    return [(name, was, now)]
+    """Each leaf at which two plain values differ, as (dotted name, was, now); empty when their canonical forms agree.
+
+    A missing side is None, where a None that is there stands against nothing the name ends in "(there)"; another order
+    of the keys that both have is one more entry, whose name ends in "(order)". Lists are leaves.
+    """
+    return _differences(was, now, name, 0)
+
+
+def _differences(was: Any, now: Any, name: str, depth: int) -> list[tuple[str, Any, Any]]:
+    if not (isinstance(was, Mapping) and isinstance(now, Mapping)) or depth == _MAX_DEPTH:
+        return [] if canonical(was) == canonical(now) else [(name, was, now)]
+    found: list[tuple[str, Any, Any]] = []
+    for key in [*was, *(key for key in now if key not in was)]:
+        inner = f"{name}.{key}" if name else str(key)
+        if key in was and key in now:
+            found += _differences(was[key], now[key], inner, depth + 1)
+        else:
+            left, right = was.get(key), now.get(key)
+            there = (f"{inner} (there)", key in was, key in now)
+            found.append(there if left is None and right is None else (inner, left, right))
+    before, after = [key for key in was if key in now], [key for key in now if key in was]
+    if before != after:
+        found.append((f"{name} (order)".lstrip(), before, after))
+    return found

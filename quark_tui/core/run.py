@@ -8,7 +8,16 @@ from typing import Any, Literal
 
 Liveness = Literal["alive", "dead", "finished", "unknown"]
 Verdict = Literal[
-    "not_started", "running", "succeeded", "partial", "failed", "interrupted", "unknown", "unreadable", "below_target"
+    "not_started",
+    "running",
+    "succeeded",
+    "partial",
+    "failed",
+    "interrupted",
+    "unknown",
+    "unreadable",
+    "below_target",
+    "unhealthy_baseline",
 ]
 
 RUN_SCHEMA = "quark-tui.run.v1"
@@ -122,7 +131,7 @@ def verdict(
     ``liveness`` is what lock and identity say while there is no exit record; ``verified`` the verdict of ``verify``.
     """
     if exit is not None:
-        if exit.stopped_by is not None:
+        if exit.stopped_by is not None and exit.status != 0:  # with 0 the signal was not heeded, whatever is recorded
             return "finished", "interrupted"
         if exit.status != 0:
             return "finished", "failed"

@@ -66,20 +66,39 @@ def problems(tree: Sequence[Task], *, running: bool) -> list[str]:
         if task.state == "skipped" and not task.reason:
             found.append(f"{task.key} is skipped without a reason")
         failed = failed or task.state == "failed"
+        found += _child_problems(task, task.key)
+    return found
+
+
+def _child_problems(task: Task, path: str) -> list[str]:
+    found: list[str] = []
+    if len({child.key for child in task.children}) != len(task.children):
+        found.append(f"two children of {path} share a key")
+    for child in task.children:
+        if child.state == "active" and task.state != "active":
+            found.append(f"{path}.{child.key} is active in a task that is {task.state}")
+        found += _child_problems(child, f"{path}.{child.key}")
     return found
 
 
 def skip_after_failure(tree: Sequence[Task]) -> tuple[Task, ...]:
-    """``tree`` with everything behind the first failed task skipped, the reason naming that task."""
+    """``tree`` with everything behind the first failed task skipped, the reason naming that task.
+
+    What was skipped for a reason of its own keeps it; a child that is done or failed keeps its state.
+    """
     result: list[Task] = []
-    failed: Task | None = None
+    reason = ""
     for task in tree:
-        if failed is None:
-            result.append(task)
-            failed = task if task.state == "failed" else None
-        else:
-            result.append(replace(task, state="skipped", reason=f"not reached: {failed.title} failed", progress=None))
+        result.append(_skipped(task, reason) if reason else task)
+        if not reason and task.state == "failed":
+            reason = f"not reached: {task.title} failed"
     return tuple(result)
+
+
+def _skipped(task: Task, reason: str) -> Task:
+    children = tuple(child if child.state in ("done", "failed") else _skipped(child, reason) for child in task.children)
+    own = task.reason if task.state == "skipped" else ""
+    return replace(task, state="skipped", reason=own or reason, progress=None, children=children)
 
 
 def changed(old: Sequence[Task], new: Sequence[Task]) -> list[str]:

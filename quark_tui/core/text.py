@@ -11,11 +11,15 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-# Bidirectional controls reorder what a reader sees; zero-width and line separators hide or break it.
-_INVISIBLE = frozenset(
-    "\u061c\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064"
-    "\u2066\u2067\u2068\u2069\u206a\u206b\u206c\u206d\u206e\u206f\ufeff\ufff9\ufffa\ufffb"
-)
+# Not shown as anything of their own. Unassigned, control, private, surrogate, format (soft hyphen, bidi controls,
+# joiners, tags) and separator characters are escaped by category; these are letters, marks and symbols by category.
+_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0\u034f\u17b4\u17b5\u180b\u180c\u180d\u180f")
+# Variation selectors: invisible, and terminals disagree about how wide they make the character before them.
+_SELECTORS = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
+_ESCAPED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_MARKS = frozenset({"Mn", "Me"})
+#: Marks in a row that stay on one base character; real scripts need fewer, more paint over the lines around.
+MAX_MARKS = 8
 
 
 def _escape(char: str) -> str:
@@ -27,17 +31,43 @@ def _escape(char: str) -> str:
     return f"\\U{code:08x}"
 
 
-def clean(text: object, *, keep: str = "") -> str:
-    """Return ``text`` as one line in which every control, bidi, surrogate and private character is a visible escape.
+def _as_text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return str(value)
+    except Exception as error:  # foreign objects: an integer of many digits, an exception that holds one, deep nesting
+        return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
 
-    ``keep`` names characters that stay as they are (for example a tab).
+
+def clean(text: object, *, keep: str = "") -> str:
+    """Return ``text`` as one line in which everything that is invisible, or acts on what is around it, is an escape.
+
+    These are control, format (bidi, joiners, soft hyphen, tags), separator (spaces but the ordinary one among them),
+    surrogate, private and unassigned characters, variation selectors and blank letters. Combining marks stay unless
+    they have no base character, or are more than ``MAX_MARKS`` in a row. The result is printable, and cleaned again it
+    is the same. ``keep`` names characters that stay as they are (for example a tab). Raises nothing for any object.
     """
-    return "".join(
-        char
-        if char in keep or (char not in _INVISIBLE and unicodedata.category(char) not in ("Cc", "Cs", "Co", "Cn"))
-        else _escape(char)
-        for char in (text if isinstance(text, str) else str(text))
-    )
+    said = _as_text(text)
+    if said.isascii() and said.isprintable():
+        return said
+    result: list[str] = []
+    marks = MAX_MARKS  # at the start of the line there is no base character
+    for char in said:
+        category = unicodedata.category(char)
+        mark = category in _MARKS
+        marks = marks + 1 if mark else 0
+        if char in keep or not (
+            marks > MAX_MARKS
+            or category in _ESCAPED_CATEGORIES
+            or (category == "Zs" and char != " ")
+            or char in _BLANK
+            or (mark and any(ord(char) in selectors for selectors in _SELECTORS))
+        ):
+            result.append(char)
+        else:
+            result.append(_escape(char))
+    return "".join(result)
 
 
 def clean_lines(text: str) -> str:
@@ -47,12 +77,17 @@ def clean_lines(text: str) -> str:
 
 def cell_width(text: str) -> int:
     """Terminal cells that ``text`` takes: wide characters two, combining marks none."""
+    if text.isascii():
+        return len(text)
     width = 0
     for char in text:
-        if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
-            continue
-        width += 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        if not _no_width(char):
+            width += 2 if unicodedata.east_asian_width(char) in "WF" else 1
     return width
+
+
+def _no_width(char: str) -> bool:
+    return bool(unicodedata.combining(char)) or unicodedata.category(char) in ("Mn", "Me", "Cf")
 
 
 def _take(text: str, cells: int, *, from_end: bool) -> str:
@@ -64,7 +99,11 @@ def _take(text: str, cells: int, *, from_end: bool) -> str:
             break
         used += width
         taken.append(char)
-    return "".join(reversed(taken)) if from_end else "".join(taken)
+    if from_end:
+        while taken and _no_width(taken[-1]):  # its base character did not fit: it would join what stands before
+            taken.pop()
+        taken.reverse()
+    return "".join(taken) if used else ""
 
 
 def elide_middle(text: str, cells: int, mark: str = "…") -> str:
@@ -82,7 +121,10 @@ def elide_end(text: str, cells: int, mark: str = "…") -> str:
     """Shorten ``text`` to ``cells`` terminal cells at its end."""
     if cell_width(text) <= cells:
         return text
-    return _take(text, max(0, cells - cell_width(mark)), from_end=False) + mark
+    room = cells - cell_width(mark)
+    if room <= 0:
+        return _take(text, cells, from_end=False)
+    return _take(text, room, from_end=False) + mark
 
 
 def pad(text: str, cells: int, *, right: bool = False) -> str:
@@ -96,19 +138,26 @@ def human_bytes(size: int | None) -> str:
     if size is None:
         return "unknown"
     if size < 1000:
-        return f"{size} B"
+        return f"{size} B" if size >= 0 else f"-{human_bytes(-size)}"
+    if size >= 10**21:
+        return "more than 1000 EB"
     value = float(size)
-    for unit in ("kB", "MB", "GB", "TB", "PB"):
+    for unit in ("kB", "MB", "GB", "TB", "PB", "EB"):
         value /= 1000
-        if value < 999.5 or unit == "PB":
+        if value < 999.5 or unit == "EB":
             return f"{value:.3g} {unit}" if value < 100 else f"{value:.0f} {unit}"
     raise AssertionError("unreachable")
 
 
+_CENTURY = 100 * 365 * 24 * 3600
+
+
 def human_duration(seconds: float | None) -> str:
-    """A span in its two largest useful units; ``unknown`` for ``None``."""
-    if seconds is None:
+    """A span of seconds in its two largest useful units; ``unknown`` for ``None`` and NaN, nothing below zero."""
+    if seconds is None or seconds != seconds:
         return "unknown"
+    if seconds > _CENTURY:
+        return "more than 100 years"
     total = int(max(0, seconds))
     if total < 60:
         return f"{total} s"
@@ -121,16 +170,62 @@ def human_duration(seconds: float | None) -> str:
     return f"{hours // 24} d {hours % 24} h"
 
 
-_URL_USERINFO = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^/\s@]*@")
+# Every repetition below that could meet again at its own start is bounded, so the time stays linear in the text.
+# A user name alone is no secret where the protocol is SSH, and what precedes a digest is no user.
+_URL_USERINFO = re.compile(r"(?i)((?<=[a-z0-9])(?!(?<=ssh)://[^/\s?#:@]*@)://)[^/\s?#]*@(?!sha\d{1,3}:)")
+# A password with a raw slash: what stands behind the colon cannot be a port.
+_URL_RAW_PASSWORD = re.compile(
+    r"(?i)((?<=[a-z0-9])://)(?!\*\*\*@)[^/\s?#:@\[]{1,256}:(?!\d*(?:[/?#]|$|\s))[^\s@?#]{0,512}@"
+)
+_ENCODED_PART = r"(?:(?!%2f|%3f|%23|%40)[^\s/?#&@]){1,1024}(?:@|%40)"
+_URL_ENCODED = re.compile(rf"(?i)((?<=[a-z0-9])%3a%2f%2f){_ENCODED_PART}(?:{_ENCODED_PART})?")
+_OPTION_PREFIX = (
+    r"(?:access|api|auth|bearer|ci|client|deploy|gh|github|gitlab|hf|hub|huggingface|id|job|jwt|login|oauth|personal|private"
+    r"|read|refresh|registry|secret|security|session|use|user|write|aws|amz|x)"
+)
+_SECRET_OPTION = (
+    rf"(?:{_OPTION_PREFIX}[-_]?){{0,4}}(?:token|api[-_]?key|password|passwd|passphrase|secret(?:[-_](?:access[-_])?key)?"
+    r"|access[-_]key(?:[-_]id)?|credentials?)"
+)
 _URL_SECRET = re.compile(
-    r"(?i)([?&;](?:access_?token|token|api_?key|key|password|passwd|secret|sig|signature)=)[^&\s\"']+"
+    rf"(?i)([?&;#](?:{_SECRET_OPTION}|(?:x[-_](?:amz|goog)[-_])?(?:signature|credential)|(?:aws)?accesskeyid|sig|key|auth"
+    r"|jwt|pwd)=)[^&\s\"'#]+"
 )
+# A word of plain text behind an option's name is no value.
+_PROSE = r"(?!(?:a|an|and|argument|as|for|from|if|in|instead|is|of|on|option|or|the|to|was|with)\b)"
+_OPTION_SECRET = re.compile(
+    rf"(?i)((?<![\w-])--?{_SECRET_OPTION}(?:=|[ \t]{{1,20}}{_PROSE}(?!-)))(?:'[^'\n]*'|\"[^\"\n]*\"|[^\s'\"])+"
+)
+# NAME=value in an environment's way, "name": "value" in a document's, name='value' in Python's.
+_ASSIGNED = re.compile(
+    r"((?<![A-Za-z0-9_])[A-Z0-9_]{0,60}(?:(?:HF|API|AUTH|ACCESS|HUB|GITHUB|GITLAB|GH|SESSION|PRIVATE|REFRESH|CI|JOB)_?TOKEN"
+    r"|SECRET|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_KEY(?:_ID)?)=)(?:'[^'\n]*'|\"[^\"\n]*\"|[^\s'\",;]+)"
+)
+_QUOTED = re.compile(
+    r"(?i)((?<![a-z0-9_])(?:(?:hf|hub|api|auth|access|bearer|private|refresh|session)[-_]token|(?:x[-_])?api[-_]?key"
+    r"|password|passwd|passphrase|client[-_]secret|secret[-_](?:access[-_])?key)[\"']?[ \t]{0,20}[:=][ \t]{0,20}[\"'])"
+    r"[^\"'\n]+"
+)
+_WORD_START = r"(?<![A-Za-z0-9])"
 _KNOWN_TOKEN = re.compile(
-    r"\b(?:hf_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{16,}|AKIA[A-Z0-9]{16})\b"
+    _WORD_START
+    + r"(?:hf_(?=[a-zA-Z]{0,40}[A-Z0-9])[A-Za-z0-9]{16,}|hf_oauth_[A-Za-z0-9_.-]{16,}|api_org_[A-Za-z0-9]{16,}"
+    r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent)-[A-Za-z0-9_-]{16,}"
+    r"|sk-(?=[A-Za-z_-]{0,60}\d)[A-Za-z0-9_-]{16,}|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])|xox[abeoprs]-[A-Za-z0-9-]{10,}"
+    r"|AIza[A-Za-z0-9_-]{35}|npm_[A-Za-z0-9]{36}|pypi-AgE[A-Za-z0-9_-]{16,}|ya29\.[A-Za-z0-9_-]{16,}"
+    r"|eyJ[A-Za-z0-9_-]{8,4096}\.[A-Za-z0-9_-]{8,8192}(?:\.[A-Za-z0-9_-]{0,8192}){1,3})"
 )
-_AUTH_HEADER = re.compile(r"(?i)\b((?:authorization|proxy-authorization)\s*[:=]\s*(?:bearer|basic|token)?\s*)\S+")
+_AUTH_HEADER = re.compile(
+    r"(?i)((?<![a-z0-9])(?:proxy-)?authorization[\"']?[ \t]{0,20}[:=][ \t]{0,20}[\"']?"
+    r"(?:(?:bearer|basic|token|digest|apikey)[ \t]{1,20})?)[^\s\"',]+"
+)
+_BEARER = re.compile(r"(?i)((?<![a-z0-9])bearer[ \t]{1,20})(?=[a-z._~+/=-]{0,60}\d)[a-z0-9._~+/=-]{16,}")
+_API_KEY_HEADER = re.compile(
+    r"(?i)((?<![a-z0-9-])(?:x-api-key|x-auth-token|private-token|job-token|api-key)[ \t]{0,20}:[ \t]{0,20})[^\s\"',]+"
+)
 _SECRET_NAME = re.compile(
-    r"(?i)(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|APIKEY|CREDENTIALS?|PRIVATE_KEY|API_KEY|ACCESS_KEY|AUTH)(?:$|_)|_KEY$"
+    r"(?i)PASSWORD|PASSWD|PASSPHRASE|SECRET|CREDENTIALS?(?:$|_)|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY"
+    r"|TOKEN(?:$|_)|(?:^|_)(?:AUTH|BEARER|JWT|PAT|COOKIES?|(?:SSH)?PASS)(?:$|_)|_(?:KEY|PWD)$"
 )
 # Values that may hold credentials although the name does not say so.
 _SECRET_EXACT = frozenset(
@@ -141,17 +236,36 @@ _SECRET_EXACT = frozenset(
         "PIP_PROXY",
         "UV_INDEX_URL",
         "UV_EXTRA_INDEX_URL",
+        "UV_DEFAULT_INDEX",
+        "UV_FIND_LINKS",
         "UV_INDEX",
     }
+)
+_KEEPING_NAME = (
+    _URL_USERINFO,
+    _URL_RAW_PASSWORD,
+    _URL_ENCODED,
+    _URL_SECRET,
+    _OPTION_SECRET,
+    _ASSIGNED,
+    _QUOTED,
+    _AUTH_HEADER,
+    _BEARER,
+    _API_KEY_HEADER,
 )
 
 
 def redact(text: str) -> str:
-    """Hide what looks like a credential: the whole user info of a URL, secret query values, known token shapes."""
-    text = _URL_USERINFO.sub(r"\1***@", text)
-    text = _URL_SECRET.sub(r"\1***", text)
-    text = _AUTH_HEADER.sub(r"\1***", text)
-    return _KNOWN_TOKEN.sub("***", text)
+    """Hide what looks like a credential: user info of a URL, secret query values, options, variables and headers, and
+    known token shapes.
+
+    Paths, e-mail addresses, hashes and ``user@host:path`` stay as they are. Redacting twice is the same as once.
+    """
+    text = _KNOWN_TOKEN.sub("***", text)
+    for pattern in _KEEPING_NAME:
+        kept = r"\1***@" if pattern in (_URL_USERINFO, _URL_RAW_PASSWORD, _URL_ENCODED) else r"\1***"
+        text = pattern.sub(kept, text)
+    return text
 
 
 def has_credentials(text: str) -> bool:

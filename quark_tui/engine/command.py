@@ -17,9 +17,11 @@ from quark_tui.core.ptq import plan as planning
 from quark_tui.core.ptq.argv import ptq_command
 from quark_tui.core.text import clean, has_credentials
 from quark_tui.engine import environment as envs
-from quark_tui.engine.locate import open_job
+from quark_tui.engine.hint import hint
+from quark_tui.engine.locate import Unreadable, open_job
 from quark_tui.engine.situation import Situation, busy, gather, living_run, written_analysis, written_plan
 from quark_tui.io import artifacts, atomic, host, jobs
+from quark_tui.io.paths import absolute
 from quark_tui.io.runs import evidence
 from quark_tui.io.runs.reading import read_run
 from quark_tui.io.target import Target
@@ -78,7 +80,7 @@ def build(situation: Situation, environ: Mapping[str, str]) -> Built:
                 "analysis_unconfirmed",
                 "the analysis that this rests on is not confirmed",
                 wrong,
-                f"quark-tui plan {situation.path} shows its digest; quark-tui confirm passes Checkpoint 1",
+                f"{hint('plan', situation.path)} shows its digest; quark-tui confirm passes Checkpoint 1",
             )
         )
     plan, wrong = written_plan(situation)
@@ -88,7 +90,7 @@ def build(situation: Situation, environ: Mapping[str, str]) -> Built:
                 "plan_unconfirmed",
                 "the plan that this rests on is not confirmed",
                 wrong,
-                f"quark-tui plan {situation.path} shows it as it is now; quark-tui confirm passes Checkpoint 2",
+                f"{hint('plan', situation.path)} shows it as it is now; quark-tui confirm passes Checkpoint 2",
             )
         )
     findings += situation.view.findings
@@ -131,7 +133,7 @@ def _earlier(path: str) -> Finding | None:
                 "earlier_run",
                 f"run {clean(state.id)} of this job was started before: {clean(ended)}",
                 clean(state.folder),
-                f"quark-tui status {path} says what became of it",
+                f"{hint('status', path)} says what became of it",
             )
     return None
 
@@ -192,16 +194,19 @@ def _subject(situation: Situation, quark_cli: str, template: Any) -> evidence.Su
 
 
 def command(path: str, environ: Mapping[str, str]) -> Answer:
-    """Raises WrongQuestion when there is no readable job at ``path`` or its model directory is gone."""
-    where, job = open_job(path)
-    situation = gather(where, job, environ)
+    """Raises WrongQuestion when there is no job at ``path`` or one of another workflow."""
+    try:
+        where, job = open_job(path)
+        situation = gather(where, job, environ)
+    except Unreadable as problem:
+        return _impossible(absolute(path), problem.finding)
     built = build(situation, environ)
     inputs = evidence.collect(built.subject, environ) if built.subject else _NOTHING
     blocked = sorted({finding.code for finding in built.findings if finding.level == "block"})
     digest = None
     if built.command is not None and not blocked:
         digest = approval_digest([built.command], inputs)
-        remember(where, digest, built.command, inputs)
+        remember(where, digest, built.command, inputs, built.subject)
     body = {
         "path": where,
         "commands": [built.command.to_json()] if built.command else [],
@@ -220,15 +225,33 @@ def command(path: str, environ: Mapping[str, str]) -> Answer:
     return Answer("command", body, built.findings, 1 if blocks(built.findings) else 0)
 
 
+def _impossible(where: str, finding: Finding) -> Answer:
+    nothing: dict[str, Any] = {
+        "path": where,
+        "commands": [],
+        "blocked": [finding.code],
+        "digest": None,
+        "digest_inputs": _NOTHING,
+        "estimate": None,
+        "remote_code": [],
+        "expected_files": [],
+        "holders": [],
+    }
+    return Answer("command", nothing, (finding,), 1)
+
+
 def _preview(job: str, digest: str) -> str:
     return f"{job}/.quark-tui/previews/{digest}.json"
 
 
-def remember(job: str, digest: str, shown: Command, inputs: Mapping[str, Any]) -> None:
+def remember(
+    job: str, digest: str, shown: Command, inputs: Mapping[str, Any], subject: evidence.Subject | None
+) -> None:
     """Keep what a digest stood for, so that a later difference can be named. Only the newest few are kept."""
     folder = f"{job}/.quark-tui/previews"
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    atomic.write_json(_preview(job, digest), {"command": shown.to_json(), "inputs": inputs})
+    kept = {"command": shown.to_json(), "inputs": inputs, "subject": subject.to_json() if subject else None}
+    atomic.write_json(_preview(job, digest), kept)
     entries = sorted(os.scandir(folder), key=lambda entry: entry.stat().st_mtime_ns, reverse=True)
     for entry in entries[_PREVIEWS_KEPT:]:
         os.unlink(entry.path)
@@ -236,10 +259,23 @@ def remember(job: str, digest: str, shown: Command, inputs: Mapping[str, Any]) -
 
 def remembered(job: str, digest: str) -> tuple[Command, dict[str, Any]] | None:
     """What ``digest`` stood for when it was shown; None when it was never shown here."""
-    if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
-        return None
     try:
-        kept = atomic.read_json(_preview(job, digest))
-        return Command.from_json(kept["command"]), kept["inputs"]
+        kept = _kept(job, digest)
+        inputs = {name: kept["inputs"][name] for name in _NOTHING}
+        return Command.from_json(kept["command"]), inputs
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def remembered_subject(job: str, digest: str) -> evidence.Subject | None:
+    """Where the inputs of ``digest`` were looked up; None when it was never shown here."""
+    try:
+        return evidence.Subject.from_json(_kept(job, digest)["subject"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _kept(job: str, digest: str) -> dict[str, Any]:
+    if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
+        raise ValueError("no digest")
+    return atomic.read_json(_preview(job, digest))

@@ -12,8 +12,9 @@ from quark_tui.core.job import Confirmation
 from quark_tui.core.model.facts import CORRECTABLE
 from quark_tui.core.model.intake import corrected
 from quark_tui.engine.command import build, checkpoints
-from quark_tui.engine.locate import open_job
-from quark_tui.engine.situation import Situation, busy, gather, living_run, remove
+from quark_tui.engine.hint import hint
+from quark_tui.engine.locate import Unreadable, open_job
+from quark_tui.engine.situation import Situation, busy, gather, held, living_run, remove
 from quark_tui.io import artifacts, jobs
 from quark_tui.io.runs.supervisor import utc_now
 
@@ -26,14 +27,20 @@ def confirm(
         raise WrongQuestion(
             "quark-tui confirm: --set corrects a fact of the analysis; quark-tui plan --set changes the plan"
         )
-    where, job = open_job(path)
-    with jobs.locked(where):
-        situation = gather(where, job, environ)
-        if alive := living_run(where):
-            return _refused(checkpoint, busy(alive))
-        if checkpoint == "analysis":
-            return _analysis(situation, digest, dict(sets), via, environ)
-        return _plan(situation, digest, via, environ)
+    try:
+        where, _ = open_job(path)
+        with jobs.locked(where):
+            _, job = open_job(where)  # as it is now that nobody else changes it
+            situation = gather(where, job, environ)
+            if alive := living_run(where):
+                return _refused(checkpoint, busy(alive))
+            if checkpoint == "analysis":
+                return _analysis(situation, digest, dict(sets), via, environ)
+            return _plan(situation, digest, via, environ)
+    except Unreadable as problem:
+        return _refused(checkpoint, problem.finding)
+    except jobs.JobBusy:
+        return _refused(checkpoint, held())
 
 
 def _analysis(
@@ -74,7 +81,7 @@ def _analysis(
         artifacts.write(plan_file, {**after.view.plan, "requires_confirmation": not after.plan_confirmed})
     else:
         remove(plan_file)
-    following = f"quark-tui plan {situation.path}"
+    following = hint("plan", situation.path)
     return _confirmed("analysis", now, following, situation.intake.findings)
 
 
@@ -86,7 +93,7 @@ def _plan(situation: Situation, digest: str, via: str, environ: Mapping[str, str
                 "analysis_unconfirmed",
                 "Checkpoint 1 has not been passed, or the model changed since",
                 f"the analysis is now {situation.analysis_digest}",
-                f"quark-tui confirm {situation.path} analysis --digest {situation.analysis_digest}",
+                hint("confirm", situation.path, "analysis", "--digest", situation.analysis_digest),
             ),
         )
     findings = situation.view.findings
@@ -107,7 +114,7 @@ def _plan(situation: Situation, digest: str, via: str, environ: Mapping[str, str
     built = build(after, environ)
     if built.command is not None:
         built.write_manifest(checkpoints(job))
-    return _confirmed("plan", now, f"quark-tui command {situation.path}", findings)
+    return _confirmed("plan", now, hint("command", situation.path), findings)
 
 
 def _other(what: str, given: str, present: str) -> Finding:

@@ -6,11 +6,21 @@ import os
 from dataclasses import dataclass
 
 from quark_tui.core.answer import WrongQuestion
+from quark_tui.core.finding import block
 from quark_tui.core.job import Job
 from quark_tui.core.text import clean
 from quark_tui.io import artifacts, jobs
 from quark_tui.io.paths import absolute
 from quark_tui.io.runs.reading import RunState, read_run
+
+
+class Unreadable(WrongQuestion):
+    """What is asked about is there, but a file that it rests on cannot be read. ``finding`` says so where an answer is
+    owed, the text where the question counts as wrong."""
+
+    def __init__(self, code: str, message: str, next_step: str) -> None:
+        super().__init__(f"quark-tui: {message}")
+        self.finding = block(code, message, "", next_step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +68,7 @@ def _job(path: str) -> tuple[Job | None, str]:
 
 
 def open_job(path: str) -> tuple[str, Job]:
-    """(absolute path, job). Raises WrongQuestion when there is no readable job at ``path``."""
+    """(absolute path, job). Raises WrongQuestion when there is no job at ``path``, Unreadable when it is damaged."""
     full = absolute(path)
     if not os.path.lexists(full):
         raise WrongQuestion(f"quark-tui: {clean(full)}: no such path")
@@ -67,4 +77,8 @@ def open_job(path: str) -> tuple[str, Job]:
     try:
         return full, jobs.read_job(full)
     except (artifacts.ArtifactProblem, FileNotFoundError) as error:
-        raise WrongQuestion(f"quark-tui: {clean(error)}") from None
+        raise unreadable_job(clean(error)) from None
+
+
+def unreadable_job(message: str) -> Unreadable:
+    return Unreadable("job_unreadable", message, "restore .quark-tui/job.json, or make another job with quark-tui new")

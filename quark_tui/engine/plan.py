@@ -9,8 +9,9 @@ from quark_tui.core.answer import Answer
 from quark_tui.core.finding import Finding, blocks
 from quark_tui.core.ptq import plan as planning
 from quark_tui.core.ptq import wishes as wishing
+from quark_tui.engine.hint import hint
 from quark_tui.engine.locate import open_job
-from quark_tui.engine.situation import Situation, busy, gather, living_run, remove
+from quark_tui.engine.situation import Situation, busy, gather, held, living_run, remove
 from quark_tui.io import artifacts, jobs
 from quark_tui.io.runs.supervisor import utc_now
 
@@ -27,29 +28,39 @@ def plan(
 ) -> Answer:
     """Raises WrongQuestion for an unknown row key, a value of the wrong type, or a job without a readable model."""
     where, job = open_job(path)
-    if not (sets or overrides or excludes or reasons):
-        situation = gather(where, job, environ)
-        if living_run(where) is None:
-            _keep(situation)
-        return _answer(situation, ())
-    with jobs.locked(where):
-        situation = gather(where, job, environ)
-        if alive := living_run(where):
-            return _answer(situation, (busy(alive),))
-        texts = [f"{pattern}={scheme}" for pattern, scheme in overrides]
-        wishes = wishing.changed(situation.wishes, sets, texts, excludes, reasons)
-        after = situation.wishing(wishes, environ)
-        refused = planning.refusals(situation.view, after.view, wishing.touched(sets, texts, excludes))
-        if refused:
-            return _answer(situation, refused)
-        if after.plan_digest != situation.plan_digest:
-            # What was confirmed is not what the plan says now.
-            kept = {name: one for name, one in after.job.confirmations.items() if name != "plan"}
-            after = replace(after, job=replace(after.job, confirmations=kept))
-        state = {"word": "waits", "where": "confirm the plan", "updated_at": utc_now()}
-        after = replace(after, job=replace(after.job, state=state))
-        jobs.write_job(where, after.job)
-        _keep(after)
+    if sets or overrides or excludes or reasons:
+        try:
+            with jobs.locked(where):
+                return _changed(where, sets, overrides, excludes, reasons, environ)
+        except jobs.JobBusy:
+            return _answer(gather(where, job, environ), (held(),))
+    situation = gather(where, job, environ)
+    if living_run(where) is None:
+        _keep(situation)
+    return _answer(situation, ())
+
+
+def _changed(
+    where: str, sets: Pairs, overrides: Pairs, excludes: Sequence[str], reasons: Pairs, environ: Mapping[str, str]
+) -> Answer:
+    """With the job's lock held: the job as it is now, changed as a whole or not at all."""
+    situation = gather(where, open_job(where)[1], environ)
+    if alive := living_run(where):
+        return _answer(situation, (busy(alive),))
+    texts = [f"{pattern}={scheme}" for pattern, scheme in overrides]
+    wishes = wishing.changed(situation.wishes, sets, texts, excludes, reasons)
+    after = situation.wishing(wishes, environ)
+    refused = planning.refusals(situation.view, after.view, wishing.touched(sets, texts, excludes))
+    if refused:
+        return _answer(situation, refused)
+    if after.plan_digest != situation.plan_digest:
+        # What was confirmed is not what the plan says now.
+        kept = {name: one for name, one in after.job.confirmations.items() if name != "plan"}
+        after = replace(after, job=replace(after.job, confirmations=kept))
+    state = {"word": "waits", "where": "confirm the plan", "updated_at": utc_now()}
+    after = replace(after, job=replace(after.job, state=state))
+    jobs.write_job(where, after.job)
+    _keep(after)
     return _answer(after, ())
 
 
@@ -78,7 +89,7 @@ def _answer(situation: Situation, refused: Sequence[Finding]) -> Answer:
                 "analysis_unconfirmed",
                 "Checkpoint 1 comes first: wishes are kept, no plan is written yet",
                 f"analysis digest {situation.analysis_digest}",
-                f"quark-tui confirm {situation.path} analysis --digest {situation.analysis_digest}",
+                hint("confirm", situation.path, "analysis", "--digest", situation.analysis_digest),
             )
         )
     findings += [finding for finding in situation.view.findings if finding not in findings]

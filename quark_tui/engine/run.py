@@ -11,9 +11,10 @@ from quark_tui.core.approval import approval_digest, what_differs
 from quark_tui.core.finding import Finding, block
 from quark_tui.core.job import Job
 from quark_tui.core.text import clean, redact
-from quark_tui.engine.command import Built, build, checkpoints, remembered
-from quark_tui.engine.locate import open_job
-from quark_tui.engine.situation import busy, gather, living_run
+from quark_tui.engine.command import Built, build, checkpoints, remembered, remembered_subject
+from quark_tui.engine.hint import hint
+from quark_tui.engine.locate import Unreadable, open_job
+from quark_tui.engine.situation import busy, gather, held, living_run
 from quark_tui.io import jobs
 from quark_tui.io.runs import evidence, launcher
 from quark_tui.io.runs.launcher import Started
@@ -22,20 +23,16 @@ from quark_tui.io.runs.supervisor import utc_now
 
 
 def run(path: str, approved: str, via: str, unattended: bool, environ: Mapping[str, str]) -> Answer:
-    """Returns when the child's exec was recorded or refused. Raises WrongQuestion when there is no readable job."""
-    where, job = open_job(path)
+    """Returns when the child's exec was recorded or refused. Raises WrongQuestion when there is no job at ``path``."""
     try:
+        where, _ = open_job(path)
         with jobs.locked(where) as lock:
+            _, job = open_job(where)  # as it is now that nobody else changes it
             return _run(where, job, approved, via, unattended, environ, lock)
+    except Unreadable as problem:
+        return _refused(problem.finding)
     except jobs.JobBusy:
-        return _refused(
-            block(
-                "already_running",
-                "another quark-tui is changing or starting this job",
-                "its lock is held",
-                "look again",
-            )
-        )
+        return _refused(held())
 
 
 def used_digests(path: str, job: Job) -> dict[str, str]:
@@ -59,10 +56,13 @@ def _run(
                 "digest_used",
                 f"this approval was used by {clean(earlier)}",
                 approved,
-                f"quark-tui status {where} says how it ended; quark-tui command {where} gives a new digest to approve",
+                f"{hint('status', where)} says how it ended; {hint('command', where)} gives a new digest to approve",
             )
         )
-    built = build(gather(where, job, environ), environ)
+    try:
+        built = build(gather(where, job, environ), environ)
+    except Unreadable as problem:
+        return _refused(*_changed_files(where, approved, environ), problem.finding)
     inputs = evidence.collect(built.subject, environ) if built.subject else None
     blocking = [finding for finding in built.findings if finding.level == "block"]
     if built.command is None or inputs is None or blocking:
@@ -107,8 +107,8 @@ def _run(
     execution = {"digest": digest, "confirmed_at": utc_now(), "via": via, "run": started.run_id}
     built.write_manifest({**checkpoints(job), "execution": execution})
     findings = list(built.findings)
-    if problem := _log_problem(started.folder):
-        findings.append(problem)
+    if unprotected := _log_problem(started.folder):
+        findings.append(unprotected)
     body = {"run_id": started.run_id, "run_folder": started.folder, "pid": started.pid, "via": via}
     return Answer("run", body, tuple(findings))
 
@@ -129,13 +129,30 @@ def _log_problem(folder: str) -> Finding | None:
 def _differences(where: str, approved: str, built: Built, inputs: Mapping[str, Any] | None) -> list[Finding]:
     """One finding a difference between what was approved and what would run now."""
     shown = remembered(where, approved)
-    advice = f"quark-tui command {where} shows what it is now, with its digest"
     if shown is None:
-        return [block("digest_differs", "this digest was not shown for this job", clean(approved)[:80], advice)]
+        return _unknown_digest(where, approved)
     if built.command is None or inputs is None:
         return []
     lines = what_differs(([shown[0]], shown[1]), ([built.command], inputs))
-    return [block("digest_differs", redact(clean(line)), "", advice) for line in lines]
+    return [block("digest_differs", redact(clean(line)), "", _advice(where)) for line in lines]
+
+
+def _advice(where: str) -> str:
+    return f"{hint('command', where)} shows what it is now, with its digest"
+
+
+def _unknown_digest(where: str, approved: str) -> list[Finding]:
+    message = "this digest was not shown for this job"
+    return [block("digest_differs", message, clean(approved[:80]), _advice(where))]
+
+
+def _changed_files(where: str, approved: str, environ: Mapping[str, str]) -> list[Finding]:
+    """What differs where no command can be made any more: the files and variables that the digest stood for."""
+    shown, subject = remembered(where, approved), remembered_subject(where, approved)
+    if shown is None or subject is None:
+        return _unknown_digest(where, approved)
+    lines = what_differs(([shown[0]], shown[1]), ([shown[0]], evidence.collect(subject, environ)))
+    return [block("digest_differs", redact(clean(line)), "", _advice(where)) for line in lines]
 
 
 def _not_started(started: Started) -> Answer:

@@ -21,6 +21,8 @@ from quark_tui.core.ptq.patterns import Names
 from quark_tui.core.ptq.plan import PlanView
 from quark_tui.core.ptq.surroundings import Surroundings
 from quark_tui.core.text import clean
+from quark_tui.engine.hint import hint
+from quark_tui.engine.locate import Unreadable, unreadable_job
 from quark_tui.io import artifacts, gpus, jobs
 from quark_tui.io.catalog import read_catalog
 from quark_tui.io.intake import read_model
@@ -136,17 +138,24 @@ def analysis_digest(analysis: Mapping[str, Any] | None, intake: Intake) -> str:
 
 
 def gather(path: str, job: Job, environ: Mapping[str, str]) -> Situation:
-    """Raises WrongQuestion when the job has no readable model directory or is of another workflow."""
+    """Raises WrongQuestion for a job of another workflow, Unreadable when its model directory cannot be read."""
     if job.workflow != "ptq" or job.model is None:
         raise WrongQuestion(f"quark-tui: {clean(path)} is a job of the workflow {job.workflow}, which has no plan here")
     asked = ask(job.python, environ)
-    intake = take_in(job.model, asked, job.corrections)
+    try:
+        intake = take_in(job.model, asked, job.corrections)
+    except WrongQuestion as problem:
+        advice = "put the model back as it was, or make a job on another one with quark-tui new"
+        raise Unreadable("model_unreadable", str(problem), advice) from None
     analysis = analysis_json(intake)
     fingerprint = analysis_digest(analysis, intake)
     given = job.confirmations.get("analysis")
     seen = gpus.look(environ)
     names = Names.of(intake.inventory)
-    wishes = wishing.from_json(job.wishes)
+    try:
+        wishes = wishing.from_json(job.wishes)
+    except WrongQuestion as problem:
+        raise unreadable_job(f"{clean(jobs.job_file(path))}: {problem}") from None
     around, view = _planned(path, job, wishes, asked, seen, analysis, intake, names, environ)
     return Situation(
         path=path,
@@ -205,8 +214,14 @@ def busy(state: RunState) -> Finding:
         "already_running",
         f"run {clean(state.id)} of this job is {state.liveness}",
         state.liveness_evidence,
-        f"watch it with quark-tui status, or end it with quark-tui stop {clean(state.folder)}",
+        f"watch it with quark-tui status, or end it with {hint('stop', state.folder)}",
     )
+
+
+def held() -> Finding:
+    """Another quark-tui holds the job's lock."""
+    message = "another quark-tui is changing or starting this job"
+    return block("already_running", message, "its lock is held", "look again in a moment")
 
 
 def written_plan(situation: Situation) -> tuple[dict[str, Any] | None, str]:

@@ -18,6 +18,7 @@ from quark_tui.core.ptq.tasks import PtqEvidence, PtqSpec, build
 from quark_tui.core.run import verdict
 from quark_tui.core.tasks import Task
 from quark_tui.core.text import clean, human_duration, redact
+from quark_tui.engine.hint import hint
 from quark_tui.engine.locate import Place, locate
 from quark_tui.engine.progress import LogReader
 from quark_tui.engine.stop import left_behind
@@ -105,6 +106,7 @@ def follow(path: str) -> Iterator[Answer]:
         body["scope"], body["path"] = place.scope, place.path
         answer = Answer("status", body, answer.findings, answer.exit)
         steady = {key: value for key, value in body.items() if key not in ("fresh_seconds", "updated_at")}
+        steady["findings"] = [(finding.level, finding.code) for finding in answer.findings]
         over = body["liveness"] != "alive"
         if steady != shown or over:
             yield answer
@@ -424,7 +426,7 @@ def _stop_findings(state: RunState, now: float) -> list[Finding]:
             "stop_not_heeded",
             f"{name} was sent {human_duration(waited)} ago and is not heeded",
             "stops.jsonl; the process lives",
-            f"quark-tui stop {state.folder} --signal {following} --yes",
+            hint("stop", state.folder, "--signal", following, "--yes"),
         )
     ]
 

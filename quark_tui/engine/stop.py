@@ -9,7 +9,9 @@ from quark_tui.core.answer import Answer, WrongQuestion
 from quark_tui.core.finding import Finding
 from quark_tui.core.run import STOP_SIGNALS
 from quark_tui.core.text import clean, redact
+from quark_tui.engine.hint import hint
 from quark_tui.engine.locate import locate
+from quark_tui.io.paths import can_be_path
 from quark_tui.io.runs import launcher, process
 from quark_tui.io.runs.reading import RunState
 from quark_tui.io.runs.supervisor import utc_now
@@ -40,7 +42,7 @@ def stop(path: str, name: str, yes: bool) -> Answer:
                     "int_first",
                     f"{name} is sent only after an INT is on record",
                     "an interrupted quark-cli still cleans up after itself; a killed one cannot",
-                    f"quark-tui stop {path} --yes",
+                    hint("stop", place.path, "--yes"),
                 )
             )
             next_step = "ask it to stop with INT first"
@@ -48,16 +50,28 @@ def stop(path: str, name: str, yes: bool) -> Answer:
             findings.append(
                 Finding("info", "not_sent", "nothing was sent", "--yes is what sends it", "ask again with --yes")
             )
-            next_step = f"quark-tui stop {path} --signal {name} --yes"
+            next_step = hint("stop", place.path, "--signal", name, "--yes")
         else:
             _record(state.folder, name)
             sent = process.signal_group(pid, ticks, STOP_SIGNALS[name])
             following = {"INT": "TERM", "TERM": "KILL", "KILL": "KILL"}[name]
             next_step = (
-                f"status tells whether it was heeded; if it was not: quark-tui stop {path} --signal {following} --yes"
+                "status tells whether it was heeded; if it was not: "
+                + hint("stop", place.path, "--signal", following, "--yes")
                 if sent
                 else "it had ended before the signal came"
             )
+    elif state.liveness == "alive":
+        findings.append(
+            Finding(
+                "block",
+                "process_unknown",
+                "it runs, but which process it is cannot be read, so nothing is signalled",
+                clean(state.problem) or "run.json names no process",
+                "quark-tui sessions lists running quark processes with their pids",
+            )
+        )
+        next_step = "find the process by hand"
     elif state.liveness == "unknown":
         findings.append(
             Finding(
@@ -102,8 +116,10 @@ def _remains(state: RunState) -> list[dict[str, object]]:
 
 
 def left_behind(output: str, limit: int = 1000) -> list[dict[str, object]]:
-    """``{path, size}`` of up to ``limit`` files under the output folder."""
+    """``{path, size}`` of up to ``limit`` files under the output folder; none where it can be no path."""
     found: list[dict[str, object]] = []
+    if not can_be_path(output):
+        return found
     for parent, _, names in os.walk(output):
         for name in sorted(names):
             path = f"{parent}/{name}"

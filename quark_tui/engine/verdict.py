@@ -11,15 +11,16 @@ from typing import Any
 
 from quark_tui.core.answer import Answer, WrongQuestion
 from quark_tui.core.finding import Finding, block
-from quark_tui.core.job import Confirmation
+from quark_tui.core.job import Confirmation, Job
 from quark_tui.core.model.intake import examine
 from quark_tui.core.model.inventory import Inventory
 from quark_tui.core.ptq import manifest as manifests
 from quark_tui.core.run import verdict as verdict_of
 from quark_tui.core.text import clean
-from quark_tui.engine.locate import Place, locate, open_job
+from quark_tui.engine.hint import hint
+from quark_tui.engine.locate import Place, Unreadable, locate, open_job
 from quark_tui.engine.progress import LogReader
-from quark_tui.engine.situation import busy, living_run
+from quark_tui.engine.situation import busy, held, living_run
 from quark_tui.engine.verify import verify_against, verify_folder
 from quark_tui.io import artifacts, jobs
 from quark_tui.io.intake import read_model
@@ -42,7 +43,10 @@ def verify(path: str, environ: Mapping[str, str]) -> Answer:
     place = locate(full)
     answer = judge(place)
     if place.scope == "job" and place.newest is not None and place.newest.exit is not None:
-        _remember(place, observe(place, answer))
+        problem = observe(place, answer)
+        _remember(place, word_of(place.newest, answer))
+        if problem is not None:
+            answer = replace(answer, findings=(*answer.findings, problem))
     return answer
 
 
@@ -119,24 +123,29 @@ def _estimate(state: RunState | None) -> int | None:
     return value if type(value) is int else None
 
 
-def observe(place: Place, answer: Answer, extra: Mapping[str, Mapping[str, Any]] | None = None) -> str:
+def word_of(state: RunState, answer: Answer) -> str:
+    """The verdict of a run whose output ``verify`` answered about."""
+    return verdict_of(state.exit, state.liveness, bool(answer.body["files"]), answer.body["verdict"])[1]
+
+
+def observe(place: Place, answer: Answer, extra: Mapping[str, Mapping[str, Any]] | None = None) -> Finding | None:
     """Update run_manifest.yaml with the observed status and outputs; the recorded command stays as it is.
 
-    Returns the run's verdict. A manifest that is missing or damaged is left to the next command: nothing is invented.
+    Returns what kept it from being updated. A manifest that is missing or damaged is left to the next command: nothing
+    is invented.
     """
     state = place.newest
     assert state is not None and place.job_path is not None
     path = f"{place.job_path}/run_manifest.yaml"
-    _, word = verdict_of(state.exit, state.liveness, bool(answer.body["files"]), answer.body["verdict"])
     try:
         manifest = artifacts.read(path)
-    except (FileNotFoundError, artifacts.ArtifactProblem):
-        return word
+    except (FileNotFoundError, artifacts.ArtifactProblem) as error:
+        return _not_written(path, str(error) if isinstance(error, artifacts.ArtifactProblem) else "it is not there")
     run = {"id": state.id, **(state.exit.to_json() if state.exit else {})}
     run.pop("schema", None)
     value = manifests.observed(
         manifest,
-        word,
+        word_of(state, answer),
         answer.body["files"],
         run,
         {
@@ -146,53 +155,78 @@ def observe(place: Place, answer: Answer, extra: Mapping[str, Mapping[str, Any]]
         },
         extra,
     )
-    if value != manifest:
-        artifacts.write(path, value)
-    return word
+    try:
+        if value != manifest:
+            artifacts.write(path, value)
+    except (OSError, artifacts.ArtifactProblem) as error:
+        return _not_written(path, str(error))
+    return None
+
+
+def _not_written(path: str, reason: str) -> Finding:
+    return Finding(
+        "high",
+        "manifest_not_written",
+        "what was found could not be recorded in run_manifest.yaml; the answer itself is whole",
+        clean(reason),
+        f"see to {clean(path)}, then verify again",
+    )
 
 
 def accept(path: str, digest: str, via: str, environ: Mapping[str, str]) -> Answer:
     """Checkpoint 4: accept the result whose ``verify`` answered ``digest``. Raises WrongQuestion without a job."""
-    where, job = open_job(path)
-    with jobs.locked(where):
-        if alive := living_run(where):
-            return _refused(busy(alive))
-        place = locate(where)
-        answer = judge(place)
-        verdict = answer.body["verdict"]
-        if verdict not in ("verified", "partial"):
-            return _refused(
-                block(
-                    "not_acceptable",
-                    f"the result is {verdict}; only a verified or partial one can be accepted",
-                    ", ".join(check["code"] for check in answer.body["checks"] if check["ok"] is False),
-                    f"quark-tui verify {where} says what is wrong",
-                ),
-                *answer.findings,
+    try:
+        where, _ = open_job(path)
+        with jobs.locked(where):
+            _, job = open_job(where)  # as it is now that nobody else changes it
+            return _accept(where, job, digest, via)
+    except Unreadable as problem:
+        return _refused(problem.finding)
+    except jobs.JobBusy:
+        return _refused(held())
+
+
+def _accept(where: str, job: Job, digest: str, via: str) -> Answer:
+    if alive := living_run(where):
+        return _refused(busy(alive))
+    place = locate(where)
+    answer = judge(place)
+    verdict = answer.body["verdict"]
+    if verdict not in ("verified", "partial"):
+        return _refused(
+            block(
+                "not_acceptable",
+                f"the result is {verdict}; only a verified or partial one can be accepted",
+                ", ".join(check["code"] for check in answer.body["checks"] if check["ok"] is False),
+                f"{hint('verify', where)} says what is wrong",
+            ),
+            *answer.findings,
+        )
+    if answer.body["digest"] != digest:
+        return _refused(
+            block(
+                "digest_differs",
+                "the result is not what this digest stands for",
+                f"{clean(digest)[:80]} → {answer.body['digest']}",
+                f"{hint('verify', where)} shows what it is now",
             )
-        if answer.body["digest"] != digest:
-            return _refused(
-                block(
-                    "digest_differs",
-                    "the result is not what this digest stands for",
-                    f"{clean(digest)[:80]} → {answer.body['digest']}",
-                    f"quark-tui verify {where} shows what it is now",
-                )
-            )
-        now = Confirmation(digest, utc_now(), via)
-        state = {"word": verdict, "where": "accepted", "updated_at": now.confirmed_at}
-        if place.newest is not None and place.newest.exit is not None:
-            word = observe(place, answer, {"result": now.to_json()})
-            state = {**state, "word": word, "run": place.newest.id}
-        jobs.write_job(where, replace(job, accepted=now, state=state))
+        )
+    now = Confirmation(digest, utc_now(), via)
+    state = {"word": verdict, "where": "accepted", "updated_at": now.confirmed_at}
+    run = place.newest if place.newest is not None and place.newest.exit is not None else None
+    if run is not None:
+        state |= {"word": word_of(run, answer), "run": run.id}
+    jobs.write_job(where, replace(job, accepted=now, state=state))
     findings: list[Finding] = list(answer.findings)
-    if place.newest is not None and place.newest.exit is not None and place.newest.exit.status != 0:
+    if run is not None and (problem := observe(place, answer, {"result": now.to_json()})):
+        findings.append(problem)
+    if run is not None and run.exit is not None and run.exit.status != 0:
         findings.append(
             Finding(
                 "medium",
                 "run_failed",
                 "the output was accepted although its run failed",
-                place.newest.exit.words,
+                run.exit.words,
                 "quark-tui status tells why it failed",
             )
         )

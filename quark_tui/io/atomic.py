@@ -5,8 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 from collections.abc import Mapping
 from typing import Any
+
+#: Records of ours are about six levels deep; deeper ones exhaust the stack of whoever writes them out again.
+_MAX_DEPTH = 64
 
 
 def write_bytes(path: str, data: bytes, mode: int = 0o600) -> None:
@@ -50,15 +54,40 @@ def write_json(path: str, value: Mapping[str, Any], mode: int = 0o600) -> None:
 
 
 def read_json(path: str, limit: int = 64 << 20) -> dict[str, Any]:
-    """The JSON object in ``path``. Raises OSError, or ValueError when it is too large, no JSON or no object."""
-    with open(path, "rb") as file:
+    """The JSON object in ``path``, which JSON can hold again.
+
+    Raises OSError, or ValueError when it is no regular file, too large, no JSON (NaN is none), no object, or nested
+    deeper than anything of ours.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError("not a regular file")
         data = file.read(limit + 1)
     if len(data) > limit:
         raise ValueError(f"more than {limit} bytes")
     try:
-        value = json.loads(data)
+        value = json.loads(data, parse_constant=_no_number)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")
+    if _deeper(value, _MAX_DEPTH):
+        raise ValueError("nested too deeply")
     return value
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    """True when containers are nested more than ``levels`` deep; level by level, so that no stack can overflow."""
+    layer = [value]
+    while layer:
+        if levels == 0:
+            return True
+        levels -= 1
+        inner = (item for one in layer for item in (one.values() if isinstance(one, dict) else one))
+        layer = [item for item in inner if isinstance(item, dict | list) and item]
+    return False

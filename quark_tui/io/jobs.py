@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -72,8 +73,10 @@ def known() -> list[str]:
     with contextlib.suppress(OSError):
         for entry in os.scandir(_registry()):
             with contextlib.suppress(OSError, ValueError):
-                path = atomic.read_json(entry.path).get("path")
-                if isinstance(path, str) and is_job(path):
+                if not entry.is_file():  # opening a pipe would wait for ever
+                    continue
+                path = atomic.read_json(entry.path, 1 << 16).get("path")
+                if isinstance(path, str) and os.path.isabs(path) and is_job(path):
                     paths.append(path)
     return paths
 
@@ -89,7 +92,7 @@ def run_folders(job: str) -> list[str]:
 
 def job_of(path: str) -> str | None:
     """The job folder that ``path`` (a job, a run folder or something below) belongs to."""
-    here = path
+    here = os.path.abspath(path)
     while True:
         if is_job(here):
             return here
@@ -101,4 +104,6 @@ def job_of(path: str) -> str | None:
 
 def summary(job: str) -> dict[str, Any]:
     """``job.json`` as plain JSON without a validator, for lists. Raises OSError or ValueError."""
+    if not is_job(job):  # opening a pipe would wait for ever
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), job_file(job))
     return atomic.read_json(job_file(job))

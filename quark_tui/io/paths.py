@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
+
+from quark_tui.core.answer import WrongQuestion
 
 _APP = "quark-tui"
 
@@ -36,16 +39,32 @@ def data_folder(name: str) -> Path:
 
 
 def absolute(typed: str) -> str:
-    """What a person typed, against her folder: ``~`` expanded, ``.`` and ``..`` folded, symbolic links kept."""
+    """What a person typed, against her folder: ``~`` expanded, ``.`` and ``..`` folded, symbolic links kept.
+
+    Raises WrongQuestion for a relative path when her folder is gone.
+    """
     expanded = os.path.expanduser(typed)
-    return os.path.normpath(
-        os.path.join(os.environ.get("PWD") or os.getcwd(), expanded) if _pwd_holds() else os.path.abspath(expanded)
-    )
+    if not os.path.isabs(expanded):
+        expanded = os.path.join(_here(), expanded)
+    folded = os.path.normpath(expanded)
+    return folded[1:] if folded.startswith("//") else folded  # POSIX lets two leading slashes mean something else
 
 
-def _pwd_holds() -> bool:
+def _here() -> str:
     # The shell's PWD keeps the symbolic links that she came through; it is believed when it is the same folder.
+    named = os.environ.get("PWD", "")
+    with contextlib.suppress(OSError, ValueError):
+        if os.path.isabs(named) and os.path.samefile(named, "."):
+            return named
     try:
-        return os.path.samefile(os.environ["PWD"], ".")
-    except (KeyError, OSError):
+        return os.getcwd()
+    except OSError as error:
+        raise WrongQuestion(f"the current folder cannot be told: {error.strerror}") from None
+
+
+def can_be_path(text: str) -> bool:
+    """False for texts that no file can be named by: a zero byte, lone surrogates that are no undecodable bytes."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
         return False

@@ -65,7 +65,7 @@ def test_without_a_catalog_a_missing_template_is_not_claimed() -> None:
     ("drop", "code"), [("model_type", "model_type_unknown"), ("num_hidden_layers", "layer_count_unknown")]
 )
 def test_no_analysis_is_written_while_type_or_layers_are_unknown(drop: str, code: str) -> None:
-    """P-46: they are asked for instead."""
+    """P-46, P-102: they are asked for instead."""
     intake = examine(source({k: v for k, v in LLAMA.items() if k != drop}), TEMPLATE, True, None)
     assert model_answer(intake)["analysis"] is None
     assert drop in intake.questions
@@ -73,7 +73,7 @@ def test_no_analysis_is_written_while_type_or_layers_are_unknown(drop: str, code
 
 
 def test_a_count_that_cannot_be_defended_is_a_labelled_estimate() -> None:
-    """P-33: a conservative estimate with its explanation, and a partial analysis."""
+    """P-33, P-45, P-102: a conservative estimate with its explanation, and a partial analysis."""
     template = TemplateFacts("never_heard", (), (), "x")
     intake = examine(source({**LLAMA, "model_type": "never_heard"}), template, True, None)
     targets = analysis(intake)["quantization_targets"]
@@ -258,6 +258,7 @@ def test_huge_models_are_told() -> None:
 
 
 def test_the_answer_has_every_promised_fact_with_its_source() -> None:
+    """P-26, P-38: each fact with where it was read."""
     facts = model_answer(examine(source(LLAMA), TEMPLATE, True, None))["facts"]
     for name in ("model_type", "architectures", "num_hidden_layers", "num_experts", "hidden_size", "dtype",
                  "tie_word_embeddings", "max_position_embeddings"):  # fmt: skip

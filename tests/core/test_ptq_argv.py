@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def test_the_shortest_command() -> None:
-    """P-71, P-72, P-73, P-80, P-82: what is always there, and nothing beyond what was confirmed."""
+    """P-70, P-71, P-72, P-73, P-80, P-82: what is always there, and nothing beyond what was confirmed."""
     assert command().argv == (
         CLI, "torch-llm-ptq", "--model_dir", "/models/m", "--output_dir", "/jobs/j/out", "--quant_scheme", "fp8",
         "--num_calib_data", "512", "--seq_len", "512", "--device", "cpu", "--no_trust_remote_code", "--skip_evaluation",
@@ -50,7 +50,7 @@ def test_the_shortest_command() -> None:
 
 
 def test_the_longest_command() -> None:
-    """P-74, P-75, P-76, P-77, P-78, P-81: each confirmed decision becomes its option."""
+    """P-73, P-74, P-75, P-76, P-77, P-78, P-81: each confirmed decision becomes its option."""
     around = machine(gpu_count=2, visible=(0, 1), gpu_backend="cuda", quark_version="0.13")
     made = command(
         "global_scheme=int4_wo_32", "kv_cache_scheme=fp8", "algorithm=gptq,awq", "dataset=wikitext", "batch_size=8",
@@ -81,6 +81,7 @@ def test_remote_code_stays_off_unless_consented() -> None:
 
 
 def test_default_evaluation_needs_no_option() -> None:
+    """P-81: only another data set than the default is named."""
     made = command("evaluation_intent=smoke")
     assert "--skip_evaluation" not in made.argv and "--evaluation_dataset" not in made.argv
 
@@ -121,7 +122,7 @@ def test_folders() -> None:
     ],
 )
 def test_device_mask(around: Surroundings, sets: tuple[str, ...], set_: dict[str, str], unset: tuple[str, ...]) -> None:
-    """P-83: ROCm is written cuda and pinned by HIP_VISIBLE_DEVICES."""
+    """P-13, P-72, P-83: ROCm is written cuda and pinned by HIP_VISIBLE_DEVICES."""
     made = command(*sets, around=around)
     assert made.env_set == {"QUARK_LOG_LEVEL": "info", **set_}
     assert made.env_unset == unset

@@ -296,7 +296,7 @@ CASES: list[tuple[str, str, str, str, str, int]] = [
 
 @pytest.mark.parametrize(("phase", "error", "kind", "code", "word", "checkpoint"), CASES)
 def test_a_class_tied_to_its_line(phase: str, error: str, kind: str, code: str, word: str, checkpoint: int) -> None:
-    """P-108, P-109, P-114, P-117, P-119, P-120: each class has its evidence and its smallest change."""
+    """P-104, P-108, P-109, P-114, P-115, P-117, P-119, P-120: each class has its evidence and its smallest change."""
     text = log(phase) + trace(error)
     found = failed(text)
     assert (found.kind, found.code, found.checkpoint) == (kind, code, checkpoint)
@@ -538,7 +538,7 @@ def test_nothing_proves_a_class() -> None:
 
 
 def test_zero_without_output_is_no_success() -> None:
-    """P-122."""
+    """P-121, P-122."""
     found = failed(log("export"), FailureContext(output_missing=True), 0)
     assert (found.kind, found.checkpoint) == ("export", 2)
     assert "absolute output_dir" in found.next_step  # P-121

@@ -51,7 +51,7 @@ def test_manifest_has_its_parts() -> None:
 
 
 def test_observing_keeps_the_recorded_command() -> None:
-    """P-104: what was recorded is kept, what was observed is added, and observing again replaces it."""
+    """P-97: what was recorded is kept, what was observed is added, and observing again replaces it."""
     _, data = made()
     before = copy.deepcopy(data)
     seen = observed(

@@ -35,7 +35,7 @@ def gpus(count: int, **facts: Any) -> Any:
 
 
 def test_a_complete_plan_blocks_nothing() -> None:
-    """P-64, P-65, P-66: the fields of quant_plan.json."""
+    """P-56, P-64, P-65, P-66: the fields of quant_plan.json."""
     plan = view()
     assert codes(plan) == [] and plan.confirmable
     assert plan.plan is not None
@@ -187,6 +187,7 @@ REFUSALS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("code", "asked"), REFUSALS, ids=[f"{n}-{code}" for n, (code, _) in enumerate(REFUSALS)])
 def test_refusal(code: str, asked: dict[str, Any]) -> None:
+    """P-51, P-54, P-57, P-72, P-82, P-103: a block with evidence and a next step, and nothing else blocks."""
     asked = dict(asked)
     plan = view(*asked.pop("sets", ()), **asked)
     assert set(codes(plan)) == {code}
@@ -315,6 +316,7 @@ WARNINGS: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("level", "code", "asked"), WARNINGS, ids=[f"{n}-{w[1]}" for n, w in enumerate(WARNINGS)])
 def test_warning(level: str, code: str, asked: dict[str, Any]) -> None:
+    """P-63, P-79: the limits of multi_device and trusted remote code are said."""
     asked = dict(asked)
     assert code in codes(view(*asked.pop("sets", ()), **asked), level)
     assert code not in [found.code for found in view().findings]
@@ -325,6 +327,7 @@ def test_partners_under_one_scheme_are_not_split() -> None:
 
 
 def test_the_strategy_is_open_on_a_host_without_gpu() -> None:
+    """P-19, P-63: CPU is never a default; one GPU means single."""
     plan = build(Wishes(), analysis(), llama(), catalog(), machine(), "/jobs/j/out", False)
     assert row(plan, "device_strategy").value is None
     assert set(codes(plan)) == {"compute_undecided", "scheme_missing"}

@@ -44,6 +44,7 @@ def task(tree: tuple[Task, ...], key: str, child: str = "") -> Task:
 
 
 def test_the_keys_follow_from_the_plan() -> None:
+    """P-02: the last step is accepting the quantized output; nothing follows it."""
     assert [item.key for item in build(SPEC, PtqEvidence())] == KEYS
     assert [item.key for item in build(PtqSpec(), PtqEvidence())] == [key for key in KEYS if key != "evaluate"]
     assert [child.key for child in task(build(SPEC, PtqEvidence()), "load").children] == [

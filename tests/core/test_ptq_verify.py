@@ -410,6 +410,7 @@ def test_of_two_overrides_the_plan_takes_the_first_and_an_exact_name_comes_befor
 
 
 def test_an_exclude_beats_an_override_and_a_dead_pattern_is_said() -> None:
+    """P-119: an override without effect is named."""
     made = recipe(overrides={"lm_head": ("int4_wo_32", [])})
     wish = plan("fp8", layer_quant_config={"lm_head": "int4_wo_32"}, layer_order=["lm_head"])
     assert verify(evidence(made), plan=wish, inventory=inventory()).verdict == "verified"

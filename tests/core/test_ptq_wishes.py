@@ -44,6 +44,7 @@ from quark_tui.core.text import clean
     ],
 )
 def test_row_values(key: str, text: str, value: Any) -> None:
+    """P-58: an algorithm is none, one name or a combination."""
     assert parse_set(key, text) == value
 
 
@@ -87,6 +88,7 @@ def test_row_values(key: str, text: str, value: Any) -> None:
     ],
 )
 def test_what_cannot_be_a_row_value_is_a_wrong_question(key: str, text: str) -> None:
+    """P-59: counts are whole positive numbers."""
     with pytest.raises(WrongQuestion) as caught:
         parse_set(key, text)
     assert clean(caught.value) == str(caught.value)

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
 from quark_tui.demo.setup import Settings, prepare
+from tests.e2e.support.contracts import Contracts
+from tests.e2e.support.contracts import contracts as published
+from tests.e2e.support.job import Job
+from tests.e2e.support.twin import Twin
 
-#: Seconds; a bound against hanging, not a measure.
-TIMEOUT = 900
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """The tests of a file share runs of the real command, which take half a minute each: a file stays in one worker."""
+    from xdist.scheduler import LoadFileScheduling
 
-class Twin(Protocol):
-    """``twin(*arguments)`` → (exit status, parsed JSON or text of stdout, stderr)."""
-
-    def __call__(
-        self, *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
-    ) -> tuple[int, Any, str]: ...
+    return LoadFileScheduling(config, log) if config.getoption("dist") == "load" else None
 
 
 @pytest.fixture(scope="session")
@@ -56,47 +55,45 @@ def tiny_qwen3_moe(target: Settings) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_llama_h96(target: Settings) -> Path:
-    """Hidden size 96, which group sizes 64 and 128 do not divide."""
-    return target.models["tiny-llama-h96"]
-
-
-@pytest.fixture(scope="session")
 def smollm2(target: Settings) -> Path:
     """A real language model of 134.5 million parameters."""
     return target.models["smollm2-135m"]
 
 
 @pytest.fixture(scope="session")
+def contracts(target: Settings) -> Contracts:
+    """The artifact contracts of amd-quark 0.13."""
+    return published(target.python, target.cache)
+
+
+@pytest.fixture(scope="session")
 def quark_env(target: Settings) -> dict[str, str]:
     """This process's environment with what a run in the target environment needs (offline data, compiled helper)."""
-    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    return target.environment(inherited)
+    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV", "PWD")}
+    # Two runs at once on two cores: threads that wait for each other would make both slower than one thread each.
+    return {**target.environment(inherited), "OMP_NUM_THREADS": "1"}
+
+
+def person(quark_env: dict[str, str], folder: Path) -> Twin:
+    """Somebody with a home of her own for the program's state and settings, sitting in ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = {"QUARK_TUI_STATE": "state", "QUARK_TUI_CONFIG": "config"}
+    return Twin({**quark_env, **{name: str(folder / ".own" / kind) for name, kind in names.items()}}, folder)
 
 
 @pytest.fixture
-def own_folders(tmp_path: Path) -> dict[str, str]:
-    """Variables that keep the program's state, settings and cache of one test apart from everything else."""
-    names = {"XDG_STATE_HOME": "state", "XDG_CONFIG_HOME": "config", "XDG_DATA_HOME": "data"}
-    return {name: str(tmp_path / "own" / folder) for name, folder in names.items()}
+def twin(quark_env: dict[str, str], tmp_path: Path) -> Twin:
+    """The plain twin of one test."""
+    return person(quark_env, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def module_twin(quark_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Twin:
+    """The plain twin of one module, whose jobs are shared by its tests."""
+    return person(quark_env, tmp_path_factory.mktemp("person"))
 
 
 @pytest.fixture
-def twin(quark_env: dict[str, str], own_folders: dict[str, str], tmp_path: Path) -> Twin:
-    """Run the program as a person's script would: a process of its own, its exit status and both of its streams."""
-
-    def call(*arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> tuple[int, Any, str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "quark_tui", *arguments],
-            env={**quark_env, "PYTHONPATH": str(Path(__file__).parents[2]), **own_folders, **(env or {})},
-            cwd=cwd or tmp_path,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT,
-        )
-        if "--json" not in arguments or "--follow" in arguments or not done.stdout:
-            return done.returncode, done.stdout, done.stderr
-        return done.returncode, json.loads(done.stdout), done.stderr
-
-    return call
+def make_job(twin: Twin, tmp_path: Path, python: str, contracts: Contracts) -> Callable[[Path], Job]:
+    """``make_job(model)`` → a job of one test, not made on disk yet."""
+    return lambda model: Job(twin, str(tmp_path / "job"), model, python, contracts)

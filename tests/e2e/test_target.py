@@ -9,8 +9,7 @@ from quark_tui.demo.setup import Settings, missing
 from quark_tui.engine.environment import environment
 from quark_tui.io.checkpoint import read_checkpoint
 from quark_tui.io.target import probe
-
-from .conftest import TIMEOUT, Twin
+from tests.e2e.support.twin import TIMEOUT, Twin
 
 
 def test_the_probe_sees_the_real_environment(target: Settings, quark_env: dict[str, str]) -> None:

@@ -64,7 +64,7 @@ def test_a_sound_target_has_no_findings() -> None:
 
 
 def test_an_unsupported_python_blocks_by_the_installed_distribution_s_word() -> None:
-    """P-09: the installed amd-quark decides where it is there, else the supported versions."""
+    """P-09, I-23: the installed amd-quark decides where it is there, else the supported versions."""
     assert _codes(engine.python_findings(_target(version="3.10.2", supported=False))) == [
         ("block", "python_unsupported")
     ]
@@ -77,7 +77,7 @@ def test_an_unsupported_python_blocks_by_the_installed_distribution_s_word() -> 
 
 @pytest.mark.parametrize("name", ["torch", "amd-quark", "transformers", "datasets", "accelerate"])
 def test_a_missing_package_names_the_interpreter_first_and_installs_nothing(name: str) -> None:
-    """P-20, P-111: the interpreter's path, the package, the smallest install."""
+    """P-09, P-20, P-111: the interpreter's path, the package, the smallest install."""
     (finding,) = engine.package_findings(
         _target(packages=_with(name, None), torch=None if name == "torch" else _target().torch)
     )
@@ -88,14 +88,14 @@ def test_a_missing_package_names_the_interpreter_first_and_installs_nothing(name
 
 
 def test_a_torch_that_is_too_old_blocks_whatever_its_build_tag() -> None:
-    """P-09: PyTorch 2.2 or newer."""
+    """P-09, I-24: PyTorch 2.2 or newer."""
     for version, codes in (("2.1.2+cu121", [("block", "torch_too_old")]), ("2.2.0+cpu", []), ("2.14.1+cu130", [])):
         build = TorchBuild(version, None, None, False, "f")
         assert _codes(engine.package_findings(_target(torch=build))) == codes
 
 
 def test_transformers_is_judged_by_the_installed_quark_s_own_range() -> None:
-    """P-105: exact installed and required versions."""
+    """P-37, P-105: exact installed and required versions."""
     (finding,) = engine.package_findings(_target(packages=_with("transformers", "5.13.1")))
     assert finding.code == "transformers_outside_range"
     assert "5.13.1" in finding.message
@@ -182,7 +182,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_whole_answer_for_a_bare_environment(bare: Path) -> None:
-    """P-12, P-14: every key is there, unknown is None, and a secret is only set or unset."""
+    """P-12, P-14, I-15: every key is there, unknown is None, and a secret is only set or unset."""
     env = {
         "PATH": os.environ["PATH"],
         "VIRTUAL_ENV": str(bare),

@@ -17,7 +17,7 @@ def install(folder: Path) -> Path:
 
 
 def test_an_installed_quark_is_read(tmp_path: Path) -> None:
-    """P-49, P-70: looked up in the installed files, nothing imported."""
+    """P-34, P-49, P-70: looked up in the installed files, nothing imported."""
     found = read_catalog(install(tmp_path), "0.12.post1")
     assert found is not None
     assert found.source == str(tmp_path)

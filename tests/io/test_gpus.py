@@ -60,6 +60,7 @@ def test_nvidia_rows_become_bytes_and_unknowns_become_none() -> None:
     ],
 )
 def test_a_failing_tool_gives_the_verdict_that_its_words_carry(status: int | None, stdout: bytes, verdict: str) -> None:
+    """P-112: no device, no permission and no driver are told apart."""
     answer = gpus.read_nvidia(Captured(status, stdout, b""))
     assert answer["gpu_verdict"] == verdict
     assert answer["gpus"] == []

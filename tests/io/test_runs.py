@@ -242,6 +242,7 @@ def test_a_changed_argv_in_run_json_starts_nothing(prepared: Path) -> None:
 
 
 def test_a_digest_is_used_once(prepared: Path, job: Path) -> None:
+    """P-92: one approval, one start."""
     _guard_again(prepared)
     until(lambda: (prepared / "exit.json").exists(), "the end is recorded")
     again = prepared.with_name("again")

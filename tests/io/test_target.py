@@ -80,7 +80,7 @@ def test_interpreter_facts_are_its_own(environment: Path, found: Target) -> None
 
 
 def test_packages_come_from_metadata_and_nothing_is_imported(environment: Path, found: Target) -> None:
-    """P-14, P-21, P-22: versions or their absence, read without running any of the packages' code."""
+    """P-14, P-21, P-22, I-21: versions or their absence, read without running any of the packages' code."""
     site = str(next(environment.glob("lib/python*/site-packages")))
     assert {name: item.version if item else None for name, item in found.packages.items()} == {
         "amd-quark": "0.12.post1",
@@ -112,7 +112,7 @@ def test_torch_build_is_read_from_its_text(found: Target) -> None:
 
 
 def test_quark_command_and_root_are_those_of_the_same_environment(environment: Path, found: Target) -> None:
-    """P-15: the command is the one that the distribution itself installed."""
+    """P-15, P-84: the command is the one that the distribution itself installed."""
     assert found.quark_cli == str(environment / "bin/quark-cli")
     assert found.quark_root == str(next(environment.glob("lib/python*/site-packages")))
     assert found.quark_requires == ('transformers<5.3,>5; extra == "cli"',)
@@ -257,6 +257,7 @@ def test_the_active_interpreter_is_found_in_order(tmp_path: Path) -> None:
 
 
 def test_asking_imports_nothing_heavy_here() -> None:
+    """P-70: nothing of Quark is imported in this process."""
     code = "import sys, quark_tui.io.target, quark_tui.engine.environment; print(*sorted(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"torch", "transformers", "quark", "datasets", "textual", "rich"} & set(loaded)

@@ -9,6 +9,9 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from quark_tui.core.text import clean, elide_middle
 
 #: The reference implementation refuses larger headers.
 MAX_HEADER = 100_000_000
@@ -42,7 +45,11 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One weight file. ``problem`` is empty when the header is sound and the file as long as it says."""
+    """One weight file. ``problem`` is empty when the header is sound and the file as long as it says.
+
+    ``unreadable`` is True when we were not allowed, or not able, to look: nothing is known of the file then, least of
+    all that it is damaged.
+    """
 
     name: str
     size: int
@@ -50,6 +57,7 @@ class Shard:
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
     header_sha256: str | None = None
     problem: str = ""
+    unreadable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,41 +106,132 @@ class Checkpoint:
         return found
 
 
+# Sizes and offsets are 64-bit in every reader. A tensor library has at most 64 dimensions (torch).
+_MAX_NUMBER = (1 << 63) - 1
+_MAX_DIMENSIONS = 64
+_MAX_DTYPE = 64
+
+
+class _Refused(ValueError):
+    """JSON that the format does not allow although a JSON parser would take it."""
+
+
 def parse_header(raw: bytes, data_size: int) -> tuple[dict[str, Tensor], str]:
     """Tensors of a header (``raw`` without its length prefix) and what is wrong with it ("" when sound).
 
-    ``data_size`` is the number of bytes that follow the header in the file.
+    ``data_size`` is the number of bytes that follow the header in the file. Raises nothing for any bytes; the work is
+    linear in them. What the reference implementation refuses (measured with safetensors 0.8: numbers that are no
+    unsigned integers, metadata that is no text, half a surrogate pair) is refused here, and so are duplicate names,
+    which the format forbids.
     """
     try:
-        header = json.loads(raw.decode("utf-8"))
-    except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        return {}, f"the header is no JSON: {error}"
+        header = _load(raw)
+    except RecursionError:
+        return {}, "the header is no JSON that can be read: nested too deeply"
+    except ValueError as error:
+        return {}, f"the header is no JSON that can be read: {clean(error)[:200]}"
     if not isinstance(header, dict):
         return {}, "the header is no JSON object"
     tensors: dict[str, Tensor] = {}
     for name, entry in header.items():
         if name == "__metadata__":
+            texts = entry is None or (isinstance(entry, dict) and all(isinstance(text, str) for text in entry.values()))
+            if not texts:
+                return tensors, "the header's __metadata__ is no map of texts"
             continue
-        try:
-            dtype, shape, (start, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
-            numbers = [*shape, start, end]
-            if not isinstance(dtype, str) or not all(type(n) is int and n >= 0 for n in numbers):
-                raise ValueError
-        except (KeyError, TypeError, ValueError):
-            return tensors, f"the header entry of {name!r} is malformed"
-        tensors[name] = tensor = Tensor(name, dtype, tuple(shape), start, end)
-        bits = DTYPE_BITS.get(dtype)
-        if end < start:
-            return tensors, f"{name!r} ends before it starts"
-        if bits is not None and tensor.nbytes * 8 != tensor.elements * bits:
-            return tensors, f"{name!r} has {tensor.nbytes} bytes, its type and shape need {tensor.elements * bits // 8}"
+        tensor = _tensor(name, entry)
+        if tensor is None:
+            return tensors, f"the header entry of {_quoted(name)} is malformed"
+        tensors[name] = tensor
+        if problem := _contradiction(tensor):
+            return tensors, problem
+    return tensors, _gaps(tensors, data_size)
+
+
+def _load(raw: bytes) -> Any:
+    return json.loads(
+        raw.decode("utf-8"),
+        object_pairs_hook=_unique,
+        parse_constant=_no_constant,
+        # The hook costs a call a number, and only "-0" would pass as an unsigned integer otherwise.
+        parse_int=_unsigned if b"-0" in raw else None,
+    )
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise _Refused(f"{_quoted(name)} is there twice")
+            seen.add(name)
+    return result
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise _Refused(f"{word} is no number of JSON")
+
+
+def _unsigned(digits: str) -> int:
+    if digits.startswith("-"):
+        raise _Refused(f"{digits[:20]} is no unsigned integer")
+    return int(digits)
+
+
+def _tensor(name: str, entry: Any) -> Tensor | None:
+    """One entry as a Tensor; None when it is none."""
+    if not isinstance(entry, dict):
+        return None
+    dtype, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
+    if not isinstance(dtype, str) or len(dtype) > _MAX_DTYPE or not isinstance(shape, list):
+        return None
+    if not isinstance(offsets, list) or len(offsets) != 2 or len(shape) > _MAX_DIMENSIONS:
+        return None
+    if not all(type(number) is int and 0 <= number <= _MAX_NUMBER for number in (*shape, *offsets)):
+        return None
+    return Tensor(name, dtype, tuple(shape), offsets[0], offsets[1])
+
+
+def _is_unicode(text: str) -> bool:
+    """False with half a surrogate pair in it, which no file can hold as UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _contradiction(tensor: Tensor) -> str:
+    if not _is_unicode(tensor.name):
+        return f"the name {_quoted(tensor.name)} is no Unicode text"
+    if tensor.end < tensor.start:
+        return f"{_quoted(tensor.name)} ends before it starts"
+    bits = DTYPE_BITS.get(tensor.dtype)
+    if bits is None:
+        return ""
+    needed = tensor.elements * bits
+    if needed > _MAX_NUMBER:
+        return f"{_quoted(tensor.name)} has a shape that no file can hold"
+    if needed % 8:
+        return f"{_quoted(tensor.name)} does not fill whole bytes"
+    if tensor.nbytes * 8 != needed:
+        return f"{_quoted(tensor.name)} has {tensor.nbytes} bytes, its type and shape need {needed // 8}"
+    return ""
+
+
+def _gaps(tensors: Mapping[str, Tensor], data_size: int) -> str:
     last = 0
     for tensor in sorted(tensors.values(), key=lambda t: (t.start, t.end)):
         if tensor.start != last:
-            return tensors, f"the data of {tensor.name!r} overlaps or leaves a hole before it"
+            return f"the data of {_quoted(tensor.name)} overlaps or leaves a hole before it"
         last = tensor.end
     if last > data_size:
-        return tensors, f"cut short: the header promises {last} data bytes, the file has {data_size}"
+        return f"cut short: the header promises {last} data bytes, the file has {data_size}"
     if last < data_size:
-        return tensors, f"{data_size - last} bytes after the last tensor"
-    return tensors, ""
+        return f"{data_size - last} bytes after the last tensor"
+    return ""
+
+
+def _quoted(name: str) -> str:
+    return f"'{elide_middle(clean(name if len(name) <= 400 else f'{name[:200]}{name[-200:]}'), 100)}'"

@@ -66,16 +66,62 @@ def read_run(folder: str) -> RunState:
         run = atomic.read_json(f"{folder}/run.json")
     except (OSError, ValueError) as error:
         problem = f"run.json: {error}"
+    if wrong := _mistyped(run):
+        run, problem = {}, f"run.json: {wrong}"
     exit_record, exit_problem = _exit(folder)
-    liveness, evidence = (
-        ("finished", f"exit.json, recorded by the {exit_record.recorded_by}") if exit_record else _liveness(folder, run)
-    )
+    told: tuple[Liveness | None, str] = (None, "")
+    if exit_record is None:
+        told = _liveness(folder, run)
+        if told[0] == "dead":
+            # It may have ended and been recorded since exit.json was looked for.
+            exit_record, exit_problem = _exit(folder)
+    if exit_record is not None:
+        told = ("finished", f"exit.json, recorded by the {exit_record.recorded_by}")
+    liveness, evidence = told
     log_size, changed = _stat(f"{folder}/output.log")
     times = [t for t in (changed, _stat(f"{folder}/run.json")[1], _stat(f"{folder}/exit.json")[1]) if t is not None]
     return RunState(
         folder, run, exit_record, exit_problem, liveness, evidence, log_size, max(times, default=None),
         tuple(_stops(folder)), problem,
     )  # fmt: skip
+
+
+#: Types of what readers of run.json look into. The schema says more, but lists have no time for a validator.
+_TYPES: dict[str, tuple[type, ...]] = {
+    "id": (str,),
+    "workflow": (str,),
+    "digest": (str,),
+    "commands": (list,),
+    "subject": (dict,),
+    "inputs": (dict,),
+    "host": (dict,),
+    "about": (dict,),
+    "log": (dict,),
+    "limits": (dict,),
+    "process": (dict, type(None)),
+    "refused": (dict, type(None)),
+}
+
+
+def _mistyped(run: dict[str, Any]) -> str:
+    """What is not of the type that readers rely on; "" when all is."""
+    for name, types in _TYPES.items():
+        if name in run and not isinstance(run[name], types):
+            return f"{name} is of another type"
+    for command in run.get("commands", []):
+        argv = command.get("argv") if isinstance(command, dict) else None
+        if not isinstance(argv, list) or not all(isinstance(item, str) for item in argv):
+            return "a command has no argv of texts"
+    if not isinstance(run.get("inputs", {}).get("versions", {}), dict):
+        return "inputs.versions is of another type"
+    started = run.get("process") or {}
+    for name in ("pid", "start_ticks"):
+        value = started.get(name)
+        if value is not None and (type(value) is not int or not 0 <= value < 1 << 63):
+            return f"process.{name} is no number of a process"
+    if not isinstance((run.get("refused") or {}).get("differences", []), list):
+        return "refused.differences is of another type"
+    return ""
 
 
 def _stat(path: str) -> tuple[int | None, float | None]:
@@ -129,11 +175,27 @@ def _liveness(folder: str, run: dict[str, Any]) -> tuple[Liveness | None, str]:
         then = HostIdentity.from_json((started or run)["host"])
     except (KeyError, TypeError, AttributeError):
         return "unknown", "run.json does not say on which host it started"
-    return _without_lock(then, process.this_host(), started or {}, held, filesystem(folder))
+    return _without_lock(then, process.this_host(), started or {}, held, filesystem(folder), _keeper(folder, started))
+
+
+def _keeper(folder: str, started: Any) -> int | None:
+    """Pid of the guard or supervisor that has the ended process before it: it records the end first and reaps then."""
+    pid, ticks = (started or {}).get("pid"), (started or {}).get("start_ticks")
+    if not isinstance(pid, int) or process.start_ticks(pid) != ticks or not process.is_zombie(pid):
+        return None
+    fields = process.stat_fields(pid)
+    parent = int(fields[1]) if fields else 0
+    archive = f"/{os.path.basename(folder)}/supervisor.pyz"
+    return parent if any(item.endswith(archive) for item in process.command_line(parent) or []) else None
 
 
 def _without_lock(
-    then: HostIdentity, here: HostIdentity, started: dict[str, Any], held: bool | None, remote: str | None
+    then: HostIdentity,
+    here: HostIdentity,
+    started: dict[str, Any],
+    held: bool | None,
+    remote: str | None,
+    keeper: int | None = None,
 ) -> tuple[Liveness, str]:
     """A lock that nobody is seen to hold proves an end only where its holder would be seen; identity helps out."""
     if (then.name, then.machine_id) != (here.name, here.machine_id):
@@ -145,6 +207,8 @@ def _without_lock(
     if then.pid_namespace != here.pid_namespace:
         return "unknown", "it started in another pid namespace; a free lock proves nothing here"
     pid, ticks = started.get("pid"), started.get("start_ticks")
+    if keeper is not None:
+        return "alive", f"process {pid} has ended, and its keeper {keeper} is recording how"
     if isinstance(pid, int) and isinstance(ticks, int):
         if process.start_ticks(pid) == ticks and not process.is_zombie(pid):
             return "alive", f"process {pid} is the one that started, though it gave up alive.lock"

@@ -336,10 +336,10 @@ def _scale_shapes(stage: TensorSpec, features: tuple[int, int] | None) -> list[t
     if stage.qscheme == "per_channel":
         return [(out,), (out, 1)]
     if stage.qscheme == "per_group" and stage.group_size:
-        if inner % stage.group_size:
-            return []
-        groups = inner // stage.group_size
-        return [(groups, out)] if stage.dtype in _TRANSPOSED else [(out, groups)]
+        if stage.dtype not in _TRANSPOSED:
+            # A last group that is not full is padded (exports of 0.12.post1: 72 features are three groups of 32).
+            return [(out, _up(inner, stage.group_size))]
+        return [] if inner % stage.group_size else [(inner // stage.group_size, out)]
     if stage.qscheme == "per_block" and stage.block:
         return [(_up(out, stage.block[0]), _up(inner, stage.block[1]))]
     return None
