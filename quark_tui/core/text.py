@@ -170,15 +170,29 @@ def human_duration(seconds: float | None) -> str:
     return f"{hours // 24} d {hours % 24} h"
 
 
+class _Pattern:
+    """A regular expression that is compiled when it is first needed: start-up pays for none of these."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._compiled: re.Pattern[str] | None = None
+
+    @property
+    def compiled(self) -> re.Pattern[str]:
+        if self._compiled is None:
+            self._compiled = re.compile(self._source)
+        return self._compiled
+
+
 # Every repetition below that could meet again at its own start is bounded, so the time stays linear in the text.
 # A user name alone is no secret where the protocol is SSH, and what precedes a digest is no user.
-_URL_USERINFO = re.compile(r"(?i)((?<=[a-z0-9])(?!(?<=ssh)://[^/\s?#:@]*@)://)[^/\s?#]*@(?!sha\d{1,3}:)")
+_URL_USERINFO = _Pattern(r"(?i)((?<=[a-z0-9])(?!(?<=ssh)://[^/\s?#:@]*@)://)[^/\s?#]*@(?!sha\d{1,3}:)")
 # A password with a raw slash: what stands behind the colon cannot be a port.
-_URL_RAW_PASSWORD = re.compile(
+_URL_RAW_PASSWORD = _Pattern(
     r"(?i)((?<=[a-z0-9])://)(?!\*\*\*@)[^/\s?#:@\[]{1,256}:(?!\d*(?:[/?#]|$|\s))[^\s@?#]{0,512}@"
 )
 _ENCODED_PART = r"(?:(?!%2f|%3f|%23|%40)[^\s/?#&@]){1,1024}(?:@|%40)"
-_URL_ENCODED = re.compile(rf"(?i)((?<=[a-z0-9])%3a%2f%2f){_ENCODED_PART}(?:{_ENCODED_PART})?")
+_URL_ENCODED = _Pattern(rf"(?i)((?<=[a-z0-9])%3a%2f%2f){_ENCODED_PART}(?:{_ENCODED_PART})?")
 _OPTION_PREFIX = (
     r"(?:access|api|auth|bearer|ci|client|deploy|gh|github|gitlab|hf|hub|huggingface|id|job|jwt|login|oauth|personal|private"
     r"|read|refresh|registry|secret|security|session|use|user|write|aws|amz|x)"
@@ -187,27 +201,27 @@ _SECRET_OPTION = (
     rf"(?:{_OPTION_PREFIX}[-_]?){{0,4}}(?:token|api[-_]?key|password|passwd|passphrase|secret(?:[-_](?:access[-_])?key)?"
     r"|access[-_]key(?:[-_]id)?|credentials?)"
 )
-_URL_SECRET = re.compile(
+_URL_SECRET = _Pattern(
     rf"(?i)([?&;#](?:{_SECRET_OPTION}|(?:x[-_](?:amz|goog)[-_])?(?:signature|credential)|(?:aws)?accesskeyid|sig|key|auth"
     r"|jwt|pwd)=)[^&\s\"'#]+"
 )
 # A word of plain text behind an option's name is no value.
 _PROSE = r"(?!(?:a|an|and|argument|as|for|from|if|in|instead|is|of|on|option|or|the|to|was|with)\b)"
-_OPTION_SECRET = re.compile(
+_OPTION_SECRET = _Pattern(
     rf"(?i)((?<![\w-])--?{_SECRET_OPTION}(?:=|[ \t]{{1,20}}{_PROSE}(?!-)))(?:'[^'\n]*'|\"[^\"\n]*\"|[^\s'\"])+"
 )
 # NAME=value in an environment's way, "name": "value" in a document's, name='value' in Python's.
-_ASSIGNED = re.compile(
+_ASSIGNED = _Pattern(
     r"((?<![A-Za-z0-9_])[A-Z0-9_]{0,60}(?:(?:HF|API|AUTH|ACCESS|HUB|GITHUB|GITLAB|GH|SESSION|PRIVATE|REFRESH|CI|JOB)_?TOKEN"
     r"|SECRET|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_KEY(?:_ID)?)=)(?:'[^'\n]*'|\"[^\"\n]*\"|[^\s'\",;]+)"
 )
-_QUOTED = re.compile(
+_QUOTED = _Pattern(
     r"(?i)((?<![a-z0-9_])(?:(?:hf|hub|api|auth|access|bearer|private|refresh|session)[-_]token|(?:x[-_])?api[-_]?key"
     r"|password|passwd|passphrase|client[-_]secret|secret[-_](?:access[-_])?key)[\"']?[ \t]{0,20}[:=][ \t]{0,20}[\"'])"
     r"[^\"'\n]+"
 )
 _WORD_START = r"(?<![A-Za-z0-9])"
-_KNOWN_TOKEN = re.compile(
+_KNOWN_TOKEN = _Pattern(
     _WORD_START
     + r"(?:hf_(?=[a-zA-Z]{0,40}[A-Z0-9])[A-Za-z0-9]{16,}|hf_oauth_[A-Za-z0-9_.-]{16,}|api_org_[A-Za-z0-9]{16,}"
     r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent)-[A-Za-z0-9_-]{16,}"
@@ -215,15 +229,15 @@ _KNOWN_TOKEN = re.compile(
     r"|AIza[A-Za-z0-9_-]{35}|npm_[A-Za-z0-9]{36}|pypi-AgE[A-Za-z0-9_-]{16,}|ya29\.[A-Za-z0-9_-]{16,}"
     r"|eyJ[A-Za-z0-9_-]{8,4096}\.[A-Za-z0-9_-]{8,8192}(?:\.[A-Za-z0-9_-]{0,8192}){1,3})"
 )
-_AUTH_HEADER = re.compile(
+_AUTH_HEADER = _Pattern(
     r"(?i)((?<![a-z0-9])(?:proxy-)?authorization[\"']?[ \t]{0,20}[:=][ \t]{0,20}[\"']?"
     r"(?:(?:bearer|basic|token|digest|apikey)[ \t]{1,20})?)[^\s\"',]+"
 )
-_BEARER = re.compile(r"(?i)((?<![a-z0-9])bearer[ \t]{1,20})(?=[a-z._~+/=-]{0,60}\d)[a-z0-9._~+/=-]{16,}")
-_API_KEY_HEADER = re.compile(
+_BEARER = _Pattern(r"(?i)((?<![a-z0-9])bearer[ \t]{1,20})(?=[a-z._~+/=-]{0,60}\d)[a-z0-9._~+/=-]{16,}")
+_API_KEY_HEADER = _Pattern(
     r"(?i)((?<![a-z0-9-])(?:x-api-key|x-auth-token|private-token|job-token|api-key)[ \t]{0,20}:[ \t]{0,20})[^\s\"',]+"
 )
-_SECRET_NAME = re.compile(
+_SECRET_NAME = _Pattern(
     r"(?i)PASSWORD|PASSWD|PASSPHRASE|SECRET|CREDENTIALS?(?:$|_)|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY"
     r"|TOKEN(?:$|_)|(?:^|_)(?:AUTH|BEARER|JWT|PAT|COOKIES?|(?:SSH)?PASS)(?:$|_)|_(?:KEY|PWD)$"
 )
@@ -261,10 +275,10 @@ def redact(text: str) -> str:
 
     Paths, e-mail addresses, hashes and ``user@host:path`` stay as they are. Redacting twice is the same as once.
     """
-    text = _KNOWN_TOKEN.sub("***", text)
+    text = _KNOWN_TOKEN.compiled.sub("***", text)
     for pattern in _KEEPING_NAME:
         kept = r"\1***@" if pattern in (_URL_USERINFO, _URL_RAW_PASSWORD, _URL_ENCODED) else r"\1***"
-        text = pattern.sub(kept, text)
+        text = pattern.compiled.sub(kept, text)
     return text
 
 
@@ -275,7 +289,7 @@ def has_credentials(text: str) -> bool:
 
 def is_secret_name(name: str) -> bool:
     """True for environment variables whose value is never stored, shown or copied: set or unset is all that is said."""
-    return name.upper() in _SECRET_EXACT or bool(_SECRET_NAME.search(name))
+    return name.upper() in _SECRET_EXACT or bool(_SECRET_NAME.compiled.search(name))
 
 
 def redact_env(env: Mapping[str, str | None], names: Iterable[str]) -> dict[str, str | None]:
