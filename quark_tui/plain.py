@@ -71,6 +71,41 @@ def _generic(body: Mapping[str, Any], indent: str = "") -> list[str]:
     return lines
 
 
+def _env(body: Mapping[str, Any]) -> list[str]:
+    interpreter, torch = body["interpreter"], body["torch"]
+    lines = ["interpreter"]
+    lines += table((name, _value(value)) for name, value in interpreter.items())
+    lines.append("packages")
+    lines += table(
+        (name, safe(one["version"]) if one else "missing", safe(one["location"]) if one else "")
+        for name, one in body["packages"].items()
+    )
+    lines.append("torch, read from its files")
+    built = torch["backend"] not in (None, "unknown")
+    lines += table(
+        (name, "none" if built and value is None and name in ("cuda", "hip") else _value(value))
+        for name, value in torch.items()
+    )
+    lines.append(f"GPUs: {safe(body['gpu_verdict'])} ({safe(body['gpu_evidence'])}), driver {safe(body['driver'])}")
+    for gpu in body["gpus"]:
+        used = f"{human_bytes(gpu['memory_used'])} of {human_bytes(gpu['memory_total'])} used"
+        lines.append(
+            f"  {safe(gpu['index'])} {safe(gpu['name'])} {safe(gpu['arch'])}, {used} (from {safe(gpu['source'])})"
+        )
+    container = body["container"]
+    lines.append(f"kernel {safe(body['kernel'])}")
+    inside = f"{_value(container['inside'])} ({safe(container['evidence'])})"
+    lines.append(f"in a container: {inside}, image {safe(container['image'])}")
+    lines.append("variables")
+    lines += table((name, "unset" if value is None else safe(value)) for name, value in body["env_vars"].items())
+    lines.append("tools")
+    lines += table((name, "absent" if path is None else safe(path)) for name, path in body["tools"].items())
+    lines.append(f"quark-cli: {safe(body['quark_cli']) if body['quark_cli'] else 'missing'}")
+    compute = body["compute"]
+    lines.append(f"compute: {safe(compute['mode'])}, ready: {_value(compute['ready'])}")
+    return lines + [f"  {safe(reason)}" for reason in compute["reasons"]]
+
+
 def _model(body: Mapping[str, Any]) -> list[str]:
     lines = ["facts"]
     lines += table((name, _value(fact["value"]), safe(fact["from"])) for name, fact in body["facts"].items())
@@ -137,6 +172,13 @@ def _plan(body: Mapping[str, Any]) -> list[str]:
             )
             for pattern in body["patterns"]
         )
+    if body["plan"] is None and body["schemes"]:
+        lines += ["", "schemes of the installed Quark (hardware is advice; whether a kernel exists is not known here)"]
+        lines += table(
+            (safe(one["name"]), safe(one["summary"]), safe(one["advice"] or ""))
+            for one in body["schemes"]
+            if one["exportable"] is not False
+        )
     estimate = body["estimate"]
     lines += [
         "",
@@ -165,7 +207,11 @@ def _command(body: Mapping[str, Any]) -> list[str]:
         f"{human_bytes(estimate['peak_memory_bytes'])}; time is not known: nothing to base it on"
     )
     lines += _remote_code(body["remote_code"])
-    lines += [f"  GPU {safe(one['gpu'])} is also held by pid {safe(one['pid'])}" for one in body["holders"]]
+    lines += [f"expected: {', '.join(safe(path) for path in body['expected_files'])}"]
+    if body["holders"] is None:
+        lines.append("who else holds a GPU is not known")
+    else:
+        lines += [f"GPU {safe(one['gpu'])} is also held by pid {safe(one['pid'])}" for one in body["holders"]]
     lines.append(
         f"the digest covers the command, {len(inputs['files'])} files, {len(inputs['env'])} variables, "
         f"{len(inputs['versions'])} versions"
@@ -269,6 +315,7 @@ def _sessions(body: Mapping[str, Any]) -> list[str]:
 
 
 _RENDERERS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "env": _env,
     "model": _model,
     "new": _new,
     "confirm": _confirm,

@@ -82,8 +82,9 @@ class Exit:
     def from_json(cls, data: Mapping[str, Any]) -> Exit:
         """Raises ValueError when the record is not one."""
         status, signal = data.get("status"), data.get("signal")
-        if (type(status) is int) == (type(signal) is int):
-            raise ValueError("exactly one of status and signal is a number")
+        told, other = (status, signal) if signal is None else (signal, status)
+        if type(told) is not int or not 0 <= told < 1 << 31 or other is not None:
+            raise ValueError("exactly one of status and signal is a number, the other null")
         peak = data.get("peak_memory_bytes")
         return cls(
             status,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,8 +49,8 @@ class Built:
     subject: evidence.Subject | None
     findings: tuple[Finding, ...]
 
-    def write_manifest(self, given: Mapping[str, Mapping[str, Any]]) -> None:
-        """run_manifest.yaml with this exact command. Raises OSError or ArtifactProblem."""
+    def write_manifest(self, given: Mapping[str, Mapping[str, Any]], run_folder: str | None = None) -> None:
+        """run_manifest.yaml with this exact command, for the job and for its run. Raises OSError or ArtifactProblem."""
         assert self.command is not None and self.plan is not None
         target = self.situation.asked.target
         inputs = {"python": target.executable if target else None, "quark_version": self.situation.asked.quark_version}
@@ -63,7 +63,8 @@ class Built:
             blocked_by=blocked,
             inputs={key: item for key, item in inputs.items() if item is not None},
         )
-        artifacts.write(self.situation.file("run_manifest.yaml"), value)
+        for folder in filter(None, (self.situation.path, run_folder)):
+            artifacts.write(f"{folder}/run_manifest.yaml", value)
 
 
 def checkpoints(job: Job) -> dict[str, dict[str, Any]]:
@@ -218,9 +219,7 @@ def command(path: str, environ: Mapping[str, str]) -> Answer:
         "expected_files": [
             f"{planning.output_dir(situation.wishes, job.output)}/{name}" for name in manifests.EXPECTED_FILES
         ],
-        "holders": [
-            {"gpu": gpu["index"], **holder} for gpu in situation.seen["gpus"] for holder in gpu.get("holders") or []
-        ],
+        "holders": _holders(situation.seen["gpus"]),
     }
     return Answer("command", body, built.findings, 1 if blocks(built.findings) else 0)
 
@@ -232,12 +231,19 @@ def _impossible(where: str, finding: Finding) -> Answer:
         "blocked": [finding.code],
         "digest": None,
         "digest_inputs": _NOTHING,
-        "estimate": None,
+        "estimate": {"output_bytes": None, "peak_memory_bytes": None, "basis": "nothing can be estimated"},
         "remote_code": [],
         "expected_files": [],
         "holders": [],
     }
     return Answer("command", nothing, (finding,), 1)
+
+
+def _holders(gpus: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
+    """Who else holds the GPUs; None when nobody could tell."""
+    if any(gpu.get("holders") is None for gpu in gpus):
+        return None
+    return [{"gpu": gpu["index"], **holder} for gpu in gpus for holder in gpu["holders"]]
 
 
 def _preview(job: str, digest: str) -> str:

@@ -36,6 +36,15 @@ class Place:
     run_ids: tuple[str, ...]
 
 
+def is_run(path: str) -> bool:
+    """True for a run folder: by its record, or by its place in a job where the record is lost."""
+    return os.path.lexists(f"{path}/run.json") or (
+        os.path.isdir(path)
+        and os.path.basename(os.path.dirname(path)) == "runs"
+        and jobs.is_job(os.path.dirname(os.path.dirname(os.path.dirname(path))))
+    )
+
+
 def locate(path: str) -> Place:
     """Raises WrongQuestion when there is no such path or it is neither a job nor a run."""
     full = absolute(path)
@@ -53,7 +62,7 @@ def locate(path: str) -> Place:
             read_run(folders[-1]) if folders else None,
             tuple(os.path.basename(folder) for folder in folders),
         )
-    if os.path.isfile(f"{full}/run.json"):
+    if is_run(full):
         owner = jobs.job_of(full)
         job, problem = _job(owner) if owner else (None, "the run stands alone: its job folder is not around it")
         return Place(full, "run", owner, job, problem, read_run(full), (os.path.basename(full),))

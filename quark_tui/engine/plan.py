@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from quark_tui.core.answer import Answer
 from quark_tui.core.finding import Finding, blocks
 from quark_tui.core.ptq import plan as planning
 from quark_tui.core.ptq import wishes as wishing
+from quark_tui.core.ptq.catalog import Catalog
+from quark_tui.core.ptq.schemes import facts_for
 from quark_tui.engine.hint import hint
 from quark_tui.engine.locate import open_job
 from quark_tui.engine.situation import Situation, busy, gather, held, living_run, remove
@@ -61,6 +64,9 @@ def _changed(
     after = replace(after, job=replace(after.job, state=state))
     jobs.write_job(where, after.job)
     _keep(after)
+    if not after.plan_confirmed:
+        # It records another command; what was run by it keeps a copy in its run folder.
+        remove(after.file("run_manifest.yaml"))
     return _answer(after, ())
 
 
@@ -78,6 +84,25 @@ def _keep(situation: Situation) -> None:
     except (FileNotFoundError, artifacts.ArtifactProblem):
         pass
     artifacts.write(path, plan_now)
+
+
+def scheme_guide(catalog: Catalog | None) -> list[dict[str, Any]]:
+    """Every scheme of the installed Quark with what it means; a scheme that is not known here says so by null.
+
+    ``advice`` names hardware that a scheme is usually meant for: advice, no promise of a kernel.
+    """
+    guide = []
+    for scheme in catalog.schemes if catalog else ():
+        facts = facts_for(scheme)
+        guide.append(
+            {
+                "name": scheme.name,
+                "summary": facts.summary if facts else None,
+                "advice": facts.advice if facts else None,
+                "exportable": facts.exportable if facts else None,
+            }
+        )
+    return guide
 
 
 def _answer(situation: Situation, refused: Sequence[Finding]) -> Answer:
@@ -104,6 +129,7 @@ def _answer(situation: Situation, refused: Sequence[Finding]) -> Answer:
         "rows": [row.to_json() for row in situation.view.rows],
         "patterns": [pattern.to_json() for pattern in situation.view.patterns],
         "estimate": situation.view.estimate.to_json(),
+        "schemes": scheme_guide(situation.asked.catalog),
         "analysis_digest": situation.analysis_digest,
         "analysis_confirmed": situation.analysis_confirmed,
         "plan_confirmed": situation.plan_confirmed,

@@ -74,6 +74,11 @@ def _run(
         "model": job.model,
         "output_dir": (built.plan or {}).get("output_dir"),
         "estimate": built.situation.view.estimate.to_json(),
+        "requires_transformers": _requires_transformers(built),
+        "model_transformers": built.situation.intake.facts["transformers_version"].value,
+        "gpus": len(built.situation.seen["gpus"])
+        if built.situation.seen["gpu_verdict"] in ("gpus", "no_gpu")
+        else None,
     }
     subject = built.subject
     assert subject is not None
@@ -105,12 +110,19 @@ def _run(
     state = {"word": "running", "where": "started", "updated_at": utc_now()}
     jobs.write_job(where, replace(job, used=(*job.used, digest), state=state, accepted=None))
     execution = {"digest": digest, "confirmed_at": utc_now(), "via": via, "run": started.run_id}
-    built.write_manifest({**checkpoints(job), "execution": execution})
+    built.write_manifest({**checkpoints(job), "execution": execution}, started.folder)
     findings = list(built.findings)
     if unprotected := _log_problem(started.folder):
         findings.append(unprotected)
     body = {"run_id": started.run_id, "run_folder": started.folder, "pid": started.pid, "via": via}
     return Answer("run", body, tuple(findings))
+
+
+def _requires_transformers(built: Built) -> str | None:
+    """The installed amd-quark's own requirement line on transformers, as its metadata states it."""
+    target = built.situation.asked.target
+    lines = [line for line in (target.quark_requires if target else ()) if line.startswith("transformers")]
+    return lines[0] if lines else None
 
 
 def _log_problem(folder: str) -> Finding | None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from quark_tui.core.answer import Answer, WrongQuestion
+from quark_tui.core.answer import Answer
 from quark_tui.core.digest import digest
 from quark_tui.core.finding import Finding
 from quark_tui.core.ptq import plan as planning
@@ -22,7 +22,7 @@ from quark_tui.engine.hint import hint
 from quark_tui.engine.locate import Place, locate
 from quark_tui.engine.progress import LogReader
 from quark_tui.engine.stop import left_behind
-from quark_tui.engine.verdict import judge
+from quark_tui.engine.verdict import judge, output_of
 from quark_tui.io import artifacts
 from quark_tui.io.runs.reading import RunState
 
@@ -48,7 +48,7 @@ def status(path: str, now: float | None = None, log: LogReader | None = None) ->
     reader = log or (LogReader(state.folder) if state is not None else None)
     phases = reader.read() if reader is not None and state is not None and state.log_size is not None else None
     verified = _verified(place, state, phases)
-    output = left_behind(_output(place, state, plan), 1000) if state is not None else []
+    output = left_behind(output_of(plan, place), 1000) if state is not None else []
     liveness, word = (
         (None, "not_started")
         if state is None
@@ -171,10 +171,7 @@ def _spec(plan: Mapping[str, Any]) -> PtqSpec:
 def _verified(place: Place, state: RunState | None, phases: PhaseReport | None) -> Answer | None:
     if state is None or state.exit is None:
         return None
-    try:
-        return judge(place, phases.perplexity if phases else None)
-    except WrongQuestion:
-        return None
+    return judge(place, phases.perplexity if phases else None)
 
 
 def _confirmed(place: Place) -> tuple[bool, bool]:
@@ -260,13 +257,6 @@ def _files(state: RunState | None) -> dict[str, str | None]:
     return {"output_log": there("output.log"), "exit": there("exit.json")}
 
 
-def _output(place: Place, state: RunState | None, plan: Mapping[str, Any]) -> str:
-    about = state.run.get("about") if state else None
-    named = about.get("output_dir") if isinstance(about, dict) else None
-    named = named or plan.get("output_dir") or (place.job.output if place.job else None)
-    return named if isinstance(named, str) else "/nonexistent"
-
-
 def _iso(moment: float) -> str:
     text = datetime.datetime.fromtimestamp(moment, datetime.UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
@@ -316,11 +306,17 @@ def _context(state: RunState, plan: Mapping[str, Any], output: list[dict[str, ob
     end = state.exit
     devices = plan.get("devices")
     model = plan.get("model")
+    given = state.run.get("about")
+    about: dict[str, Any] = given if isinstance(given, dict) else {}
     return FailureContext(
         interpreter=str(subject.get("interpreter", "")),
         quark_version=versions.get("amd-quark"),
         torch_version=versions.get("torch"),
         transformers_version=versions.get("transformers"),
+        requires_transformers=about.get("requires_transformers"),
+        model_transformers=about.get("model_transformers"),
+        gpu_available=None if about.get("gpus") is None else bool(about["gpus"]),
+        max_map_count=_max_map_count(),
         device_strategy=plan.get("device_strategy"),
         devices=len(devices) if isinstance(devices, list) else None,
         model_dir=str(model.get("model_path", "")) if isinstance(model, Mapping) else "",
@@ -329,6 +325,15 @@ def _context(state: RunState, plan: Mapping[str, Any], output: list[dict[str, ob
         kernel_word="this cgroup's oom_kill count rose" if end and end.oom_kill else "",
         output_missing=not output,
     )
+
+
+def _max_map_count() -> int | None:
+    """vm.max_map_count: huge MoE runs on several devices can exhaust it and end in misleading memory errors."""
+    try:
+        with open("/proc/sys/vm/max_map_count", encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return None
 
 
 def _failure(state: RunState, reader: LogReader, plan: Mapping[str, Any], output: list[dict[str, object]]) -> Failure:

@@ -52,7 +52,19 @@ def stop(path: str, name: str, yes: bool) -> Answer:
             )
             next_step = hint("stop", place.path, "--signal", name, "--yes")
         else:
-            _record(state.folder, name)
+            try:
+                _record(state.folder, name)
+            except OSError as error:
+                # A full disk is a reason to stop a run, not one to let it go on.
+                findings.append(
+                    Finding(
+                        "medium",
+                        "stop_not_recorded",
+                        "that the signal is yours could not be written down: the run's end will not be told as stopped",
+                        f"{clean(state.folder)}/stops.jsonl: {clean(error.strerror or error)}",
+                        "make room, or ask again later",
+                    )
+                )
             sent = process.signal_group(pid, ticks, STOP_SIGNALS[name])
             following = {"INT": "TERM", "TERM": "KILL", "KILL": "KILL"}[name]
             next_step = (
@@ -100,7 +112,9 @@ def _described(pid: int) -> dict[str, object]:
 def _record(folder: str, name: str) -> None:
     """Before the signal goes out: the supervisor has to know whose it was."""
     line = json.dumps({"signal": name, "sent_at": utc_now(), "by": launcher.who()}) + "\n"
-    descriptor = os.open(f"{folder}/stops.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(
+        f"{folder}/stops.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC, 0o600
+    )
     try:
         os.write(descriptor, line.encode())
         os.fsync(descriptor)

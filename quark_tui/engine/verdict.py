@@ -18,13 +18,13 @@ from quark_tui.core.ptq import manifest as manifests
 from quark_tui.core.run import verdict as verdict_of
 from quark_tui.core.text import clean
 from quark_tui.engine.hint import hint
-from quark_tui.engine.locate import Place, Unreadable, locate, open_job
+from quark_tui.engine.locate import Place, Unreadable, is_run, locate, open_job
 from quark_tui.engine.progress import LogReader
 from quark_tui.engine.situation import busy, held, living_run
-from quark_tui.engine.verify import verify_against, verify_folder
+from quark_tui.engine.verify import verify_against, verify_folder, verify_output
 from quark_tui.io import artifacts, jobs
 from quark_tui.io.intake import read_model
-from quark_tui.io.paths import absolute
+from quark_tui.io.paths import absolute, can_be_path
 from quark_tui.io.runs.reading import RunState
 from quark_tui.io.runs.supervisor import utc_now
 
@@ -32,13 +32,12 @@ from quark_tui.io.runs.supervisor import utc_now
 def verify(path: str, environ: Mapping[str, str]) -> Answer:
     """A job or its run against the plan, a bare folder against its own configuration.
 
-    For a job, what was observed is written into run_manifest.yaml. Raises WrongQuestion when there is no such path, or
-    a job has neither plan nor output yet.
+    For a job, what was observed is written into run_manifest.yaml. Raises WrongQuestion when there is no such path.
     """
     full = absolute(path)
     if not os.path.lexists(full):
         raise WrongQuestion(f"quark-tui: {clean(full)}: no such path")
-    if not jobs.is_job(full) and not os.path.isfile(f"{full}/run.json"):
+    if not jobs.is_job(full) and not is_run(full):
         return verify_folder(Path(full))
     place = locate(full)
     answer = judge(place)
@@ -65,14 +64,15 @@ def _next(word: str) -> str:
 
 
 def judge(place: Place, metric: float | None = None) -> Answer:
-    """``verify`` of a job or run, writing nothing. ``metric``: the perplexity, where it is known already."""
-    plan = _plan(place)
-    if plan is None:
-        output = place.job.output if place.job else None
-        if output is None or not os.path.lexists(output):
-            raise WrongQuestion(f"quark-tui verify: {clean(place.path)} has no plan and no output yet")
-        return verify_folder(Path(output))
+    """``verify`` of a job or run, writing nothing. ``metric``: the perplexity, where it is known already.
+
+    Without a plan that can be read, the output is judged against its own configuration, and the answer says so.
+    """
+    plan, problem = _plan(place)
     state = place.newest
+    if plan is None:
+        answer = verify_output(Path(output_of({}, place)))
+        return replace(answer, findings=(*answer.findings, problem)) if problem else answer
     if metric is None and state is not None and plan.get("evaluation_intent") not in (None, "none"):
         metric = LogReader(state.folder).read().perplexity
     model = _model(plan, place)
@@ -80,29 +80,45 @@ def judge(place: Place, metric: float | None = None) -> Answer:
         plan,
         _inventory(model, plan.get("quark_version")),
         Path(model or "/nonexistent"),
-        Path(str(plan.get("output_dir") or (place.job.output if place.job else ""))),
+        Path(output_of(plan, place)),
         metric,
         _estimate(state),
     )
 
 
-def _plan(place: Place) -> dict[str, Any] | None:
-    """The plan that the run was started with; before any run the job's own."""
+def _plan(place: Place) -> tuple[dict[str, Any] | None, Finding | None]:
+    """The plan that the run was started with; before any run the job's own. Else what keeps it from being read."""
     paths = [f"{place.newest.folder}/quant_plan.json"] if place.newest else []
     if place.job_path and (place.newest is None or place.scope == "job"):
         paths.append(f"{place.job_path}/quant_plan.json")
+    wrong = "there is no quant_plan.json"
     for path in paths:
         try:
-            return artifacts.read(path)
-        except (FileNotFoundError, artifacts.ArtifactProblem):
+            return artifacts.read(path), None
+        except FileNotFoundError:
             continue
-    return None
+        except artifacts.ArtifactProblem as problem:
+            wrong = str(problem)
+    advice = "look at the checks as those of a bare folder"
+    return None, Finding("high", "plan_unreadable", "there is no plan to judge the output against", wrong, advice)
+
+
+def output_of(plan: Mapping[str, Any], place: Place) -> str:
+    """Where the output is: by the run's record, else by the plan, else by the job."""
+    about = place.newest.run.get("about") if place.newest else None
+    recorded = about.get("output_dir") if isinstance(about, Mapping) else None
+    for named in (recorded, plan.get("output_dir"), place.job.output if place.job else None):
+        if isinstance(named, str) and named.startswith("/") and can_be_path(named):
+            return named
+    return "/nonexistent"
 
 
 def _model(plan: Mapping[str, Any], place: Place) -> str | None:
     model = plan.get("model")
     path = model.get("model_path") if isinstance(model, Mapping) else None
-    return path if isinstance(path, str) else place.job.model if place.job else None
+    if isinstance(path, str) and path.startswith("/") and can_be_path(path):
+        return path
+    return place.job.model if place.job else None
 
 
 def _inventory(model: str | None, quark_version: Any) -> Inventory | None:
@@ -129,37 +145,43 @@ def word_of(state: RunState, answer: Answer) -> str:
 
 
 def observe(place: Place, answer: Answer, extra: Mapping[str, Mapping[str, Any]] | None = None) -> Finding | None:
-    """Update run_manifest.yaml with the observed status and outputs; the recorded command stays as it is.
+    """Update the manifest with the observed status and outputs; the recorded command stays as it is.
 
-    Returns what kept it from being updated. A manifest that is missing or damaged is left to the next command: nothing
-    is invented.
+    The run's own copy is always updated, the job's run_manifest.yaml while it records this run. Returns what kept them
+    from being updated: one that is missing or damaged is left to the next command, nothing is invented.
     """
     state = place.newest
     assert state is not None and place.job_path is not None
-    path = f"{place.job_path}/run_manifest.yaml"
-    try:
-        manifest = artifacts.read(path)
-    except (FileNotFoundError, artifacts.ArtifactProblem) as error:
-        return _not_written(path, str(error) if isinstance(error, artifacts.ArtifactProblem) else "it is not there")
     run = {"id": state.id, **(state.exit.to_json() if state.exit else {})}
     run.pop("schema", None)
-    value = manifests.observed(
-        manifest,
-        word_of(state, answer),
-        answer.body["files"],
-        run,
-        {
-            "status": answer.body["verdict"],
-            "digest": answer.body["digest"],
-            "checks": [{key: check[key] for key in ("code", "ok", "message")} for check in answer.body["checks"]],
-        },
-        extra,
-    )
-    try:
-        if value != manifest:
-            artifacts.write(path, value)
-    except (OSError, artifacts.ArtifactProblem) as error:
-        return _not_written(path, str(error))
+    verification = {
+        "status": answer.body["verdict"],
+        "digest": answer.body["digest"],
+        "checks": [{key: check[key] for key in ("code", "ok", "message")} for check in answer.body["checks"]],
+    }
+    own, top = f"{state.folder}/run_manifest.yaml", f"{place.job_path}/run_manifest.yaml"
+    trouble = None
+    for path in (own, top):
+        try:
+            manifest = artifacts.read(path)
+            if path == top and _run_of(manifest) not in (None, state.id):
+                continue
+            value = manifests.observed(manifest, word_of(state, answer), answer.body["files"], run, verification, extra)
+            if value != manifest:
+                artifacts.write(path, value)
+        except FileNotFoundError:
+            if path == top and not os.path.lexists(own):
+                trouble = _not_written(path, "it is not there")
+        except (OSError, artifacts.ArtifactProblem) as error:
+            trouble = _not_written(path, str(error))
+    return trouble
+
+
+def _run_of(manifest: Mapping[str, Any]) -> str | None:
+    """The run that a manifest records as approved; None before there is one."""
+    for entry in manifest.get("checkpoints", []):
+        if entry.get("id") == "execution" and isinstance(entry.get("run"), str):
+            return str(entry["run"])
     return None
 
 

@@ -18,6 +18,11 @@ def verify_folder(path: Path) -> Answer:
     """A bare folder against its own configuration. Raises WrongQuestion when nothing is at ``path``."""
     if not os.path.lexists(path):
         raise WrongQuestion(f"no such path: {clean(path)}")
+    return verify_output(path)
+
+
+def verify_output(path: Path) -> Answer:
+    """As :func:`verify_folder`; an output that is not there is a failed verdict."""
     export = read_export(path)
     return _answer(export, verify(export))
 

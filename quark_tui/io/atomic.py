@@ -53,19 +53,43 @@ def write_json(path: str, value: Mapping[str, Any], mode: int = 0o600) -> None:
     write_bytes(path, to_json_bytes(value), mode)
 
 
+def read_bytes(path: str, limit: int) -> bytes:
+    """A regular file of at most ``limit`` bytes. Raises OSError, or ValueError for anything else; waits for nothing."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError("not a regular file")
+        with open(descriptor, "rb", closefd=False) as file:
+            data = file.read(limit + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) > limit:
+        raise ValueError(f"more than {limit} bytes")
+    return data
+
+
+def read_lines(path: str, limit: int = 1 << 20) -> list[dict[str, Any]]:
+    """The JSON objects in ``path``, one a line; what is no object is passed over, and so is a file that is none."""
+    try:
+        data = read_bytes(path, limit)
+    except (OSError, ValueError):
+        return []
+    found = []
+    for line in data.splitlines():
+        with contextlib.suppress(ValueError, RecursionError):
+            value = json.loads(line, parse_constant=_no_number)
+            if isinstance(value, dict):
+                found.append(value)
+    return found
+
+
 def read_json(path: str, limit: int = 64 << 20) -> dict[str, Any]:
     """The JSON object in ``path``, which JSON can hold again.
 
     Raises OSError, or ValueError when it is no regular file, too large, no JSON (NaN is none), no object, or nested
     deeper than anything of ours.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("not a regular file")
-        data = file.read(limit + 1)
-    if len(data) > limit:
-        raise ValueError(f"more than {limit} bytes")
+    data = read_bytes(path, limit)
     try:
         value = json.loads(data, parse_constant=_no_number)
     except RecursionError:

@@ -38,6 +38,17 @@ def test_a_sound_model_with_a_template_is_complete() -> None:
     assert result["quantization_targets"]["linear_layer_count"] == 15
     assert result["quantization_targets"]["exclude_defaults"] == ["lm_head"]
     assert result["quantization_targets"]["has_non_linear_experts"] is False
+
+
+def test_the_written_analysis_holds_what_was_found() -> None:
+    """P-28: type, layers and their size, how it loads, and a count with its basis, each with where it stood."""
+    result = analysis(examine(source(LLAMA, llama()), TEMPLATE, True, None))
+    model, targets = result["model"], result["quantization_targets"]
+    assert model["model_type"] == LLAMA["model_type"]
+    for key in ("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "architectures"):
+        assert model[key] == LLAMA[key]
+        assert result["sources"][key] == f"config.json: {key}"
+    assert "headers" in targets["count_basis"] and targets["count_is_estimate"] is False
     assert result["risks"] == []
     assert "transformers_version" not in result["model"], "left out, not null"
 

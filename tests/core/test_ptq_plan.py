@@ -71,7 +71,37 @@ def test_defaults_follow_the_installed_command() -> None:
     )
     plan = view(quark=other)
     assert row(plan, "num_calib_data").default == 99
+    assert row(plan, "num_calib_data").reason == "default of quark-cli 9.9"
     assert row(plan, "dataset").default == "pileval"
+
+
+def test_a_remembered_default_is_labelled_as_one() -> None:
+    """P-22: what could not be read of the installed command is never called its own."""
+    plan = view(quark=parse_catalog("9.9", "/s", "", "", 'p.add_argument("--dataset", default=load())'))
+    for key in ("dataset", "seq_len"):
+        assert "could not be read" in row(plan, key).reason and "9.9" not in row(plan, key).reason
+
+
+def test_a_dataset_that_the_command_lists_and_does_not_have() -> None:
+    """P-59: measured, ScienceQA ends in NotImplementedError after the model was loaded."""
+    assert codes(view("dataset=ScienceQA")) == ["dataset_unsupported"]
+    assert codes(view("dataset=wikitext")) == []
+    assert codes(view("dataset=elsewhere")) == ["dataset_unsupported"]
+
+
+def test_trusting_remote_code_says_what_the_command_does_without_the_flag() -> None:
+    """P-79: the flag is left out only by choice, and then it is said that the command trusts remote code."""
+    trusted = view("trust_remote_code=true")
+    (finding,) = [one for one in trusted.findings if one.code == "remote_code_trusted"]
+    assert "trusts remote code unless --no_trust_remote_code" in f"{finding.message} {finding.evidence}"
+    assert not [one for one in view().findings if one.code == "remote_code_trusted"]
+
+
+def test_only_schemes_that_can_be_exported_are_offered() -> None:
+    """P-52: a scheme that is refused afterwards is no offer."""
+    (missing,) = [one for one in view("global_scheme=none").findings if one.code == "scheme_missing"]
+    offered = missing.next_step.split(": ", 1)[1].split()
+    assert "fp8" in offered and "brand_new" in offered and "mx6" not in offered
 
 
 def test_excludes_start_from_the_template_and_say_so() -> None:

@@ -233,3 +233,18 @@ def test_a_file_that_is_no_interpreter_is_a_finding(tmp_path: Path) -> None:
     assert answer.exit == 1
     assert [finding.code for finding in answer.findings] == ["interpreter_unusable"]
     assert answer.body["interpreter"]["executable"] is None
+
+
+def test_the_variables_of_the_requirements_are_all_looked_at(bare: Path) -> None:
+    """P-12: inspected, shown as value or null, and not changed; credentials are set or unset."""
+    names = (
+        "HIP_VISIBLE_DEVICES CUDA_VISIBLE_DEVICES HSA_OVERRIDE_GFX_VERSION PYTORCH_ROCM_ARCH PYTORCH_HIP_ALLOC_CONF "
+        "QUARK_ACCELERATOR QUARK_BUILD_DISABLE_JIT_FALLBACK"
+    ).split()
+    given = {name: f"value of {name}" for name in names}
+    shown = engine.environment(str(bare), {**given, "PIP_EXTRA_INDEX_URL": "https://user:secret@host/"}).body[
+        "env_vars"
+    ]
+    assert {name: shown[name] for name in names} == given
+    assert shown["PIP_EXTRA_INDEX_URL"] == "set"
+    assert {engine.environment(str(bare), {}).body["env_vars"][name] for name in names} == {None}

@@ -390,8 +390,10 @@ def _reason(draft: Draft, key: str, by_hand: bool, template_source: str) -> str:
     if by_hand:
         return "chosen by hand"
     flag = _FALLBACKS.get(key, ("", None))[0]
-    if flag in draft.catalog.options:
+    if flag and draft.catalog.default(flag) is not None:
         return f"default of quark-cli {version}"
+    if flag:
+        return "default of quark-cli 0.12.post1 and 0.13; the installed one's could not be read"
     return {
         "kv_cache_scheme": "not asked for",
         "layer_quant_config": "no overrides",

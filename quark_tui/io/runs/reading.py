@@ -82,7 +82,7 @@ def read_run(folder: str) -> RunState:
     times = [t for t in (changed, _stat(f"{folder}/run.json")[1], _stat(f"{folder}/exit.json")[1]) if t is not None]
     return RunState(
         folder, run, exit_record, exit_problem, liveness, evidence, log_size, max(times, default=None),
-        tuple(_stops(folder)), problem,
+        tuple(atomic.read_lines(f"{folder}/stops.jsonl")), problem,
     )  # fmt: skip
 
 
@@ -139,24 +139,6 @@ def _exit(folder: str) -> tuple[Exit | None, str]:
         return None, ""
     except (OSError, ValueError) as error:
         return None, f"exit.json: {error}"
-
-
-def _stops(folder: str) -> list[dict[str, Any]]:
-    import json
-
-    records = []
-    try:
-        with open(f"{folder}/stops.jsonl", encoding="utf-8", errors="replace") as file:
-            for line in file:
-                try:
-                    record = json.loads(line)
-                except ValueError:
-                    continue
-                if isinstance(record, dict):
-                    records.append(record)
-    except OSError:
-        pass
-    return records
 
 
 def _liveness(folder: str, run: dict[str, Any]) -> tuple[Liveness | None, str]:

@@ -217,12 +217,7 @@ def resources_left(folder: str) -> dict[str, int]:
 
 def sent_signals(folder: str) -> set[str]:
     """Names of the signals that ``stop`` recorded for this run."""
-    names = set()
-    with contextlib.suppress(OSError), open(f"{folder}/stops.jsonl", encoding="utf-8", errors="replace") as file:
-        for line in file:
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                names.add(str(json.loads(line)["signal"]))
-    return names
+    return {str(record["signal"]) for record in atomic.read_lines(f"{folder}/stops.jsonl") if "signal" in record}
 
 
 def check(folder: str, run: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[list[Command], str]:

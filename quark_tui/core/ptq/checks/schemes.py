@@ -12,6 +12,7 @@ from quark_tui.core.ptq.schemes import facts_for, group_size
 def check_schemes(draft: Draft) -> Iterator[Issue]:
     """scheme_missing, scheme_unknown, scheme_not_exportable, group_size_indivisible, kv_unsupported."""
     known = [scheme.name for scheme in draft.catalog.schemes]
+    offered = [name for name in known if (facts := draft.facts(name)) is None or facts.exportable]
     name = draft.values["global_scheme"]
     if name is None:
         yield issue(
@@ -20,7 +21,7 @@ def check_schemes(draft: Draft) -> Iterator[Issue]:
             "global_scheme",
             "no scheme is chosen; there is no default",
             "without one quark-cli fails after it has loaded model and data",
-            f"set global_scheme to one of: {shown(' '.join(known), 600)}" if known else "set global_scheme",
+            f"set global_scheme to one of: {shown(' '.join(offered), 600)}" if offered else "set global_scheme",
             incomplete=True,
         )
     uses = [(name, frozenset({"global_scheme"}), "the scheme")] if name is not None else []
