@@ -237,10 +237,15 @@ def test_a_file_that_is_no_interpreter_is_a_finding(tmp_path: Path) -> None:
 
 def test_the_variables_of_the_requirements_are_all_looked_at(bare: Path) -> None:
     """P-12: inspected, shown as value or null, and not changed; credentials are set or unset."""
-    names = (
-        "HIP_VISIBLE_DEVICES CUDA_VISIBLE_DEVICES HSA_OVERRIDE_GFX_VERSION PYTORCH_ROCM_ARCH PYTORCH_HIP_ALLOC_CONF "
-        "QUARK_ACCELERATOR QUARK_BUILD_DISABLE_JIT_FALLBACK"
-    ).split()
+    names = [
+        "HIP_VISIBLE_DEVICES",
+        "CUDA_VISIBLE_DEVICES",
+        "HSA_OVERRIDE_GFX_VERSION",
+        "PYTORCH_ROCM_ARCH",
+        "PYTORCH_HIP_ALLOC_CONF",
+        "QUARK_ACCELERATOR",
+        "QUARK_BUILD_DISABLE_JIT_FALLBACK",
+    ]
     given = {name: f"value of {name}" for name in names}
     shown = engine.environment(str(bare), {**given, "PIP_EXTRA_INDEX_URL": "https://user:secret@host/"}).body[
         "env_vars"
