@@ -12,12 +12,12 @@ from quark_tui.core.answer import Answer
 from quark_tui.core.digest import digest
 from quark_tui.core.finding import Finding
 from quark_tui.core.ptq import plan as planning
-from quark_tui.core.ptq.failure import Failure, FailureContext, classify
 from quark_tui.core.ptq.phases import PhaseReport
 from quark_tui.core.ptq.tasks import PtqEvidence, PtqSpec, build
 from quark_tui.core.run import verdict
 from quark_tui.core.tasks import Task
 from quark_tui.core.text import clean, human_duration, redact
+from quark_tui.engine import failures
 from quark_tui.engine.hint import hint
 from quark_tui.engine.locate import Place, locate
 from quark_tui.engine.progress import LogReader
@@ -57,8 +57,8 @@ def status(path: str, now: float | None = None, log: LogReader | None = None) ->
     tasks = build(_spec(plan), _evidence(place, state, phases, verified, len(output)))
     failure = None
     if state is not None and reader is not None and liveness in ("finished", "dead") and word != "succeeded":
-        failure = _failure(state, reader, plan, output)
-        findings += _failure_findings(state, failure, word, output)
+        failure = failures.classified(state, reader, plan, output)
+        findings += failures.findings(state, failure, word, output)
     if state is not None:
         findings += _stop_findings(state, moment)
         if state.exit_problem:
@@ -87,8 +87,8 @@ def status(path: str, now: float | None = None, log: LogReader | None = None) ->
         "fresh_seconds": _fresh(state, liveness, moment),
         "numbers": _numbers(state, phases, verified),
         "tasks": [task.to_json() for task in tasks],
-        "advice": _advice(failure),
-        "failure": _failure_json(state, failure, plan, output),
+        "advice": failures.advice(failure),
+        "failure": failures.record(state, failure, plan, output),
         "accepted": place.job.accepted.to_json() if place.job and place.job.accepted else None,
     }
     return Answer("status", body, tuple(dict.fromkeys(findings)), 0 if word in _GOOD else 1)
@@ -298,116 +298,6 @@ def _elapsed(started: str, ended: str) -> float | None:
         )
     except ValueError:
         return None
-
-
-def _context(state: RunState, plan: Mapping[str, Any], output: list[dict[str, object]]) -> FailureContext:
-    versions = state.run.get("inputs", {}).get("versions", {})
-    subject = state.run.get("subject", {})
-    end = state.exit
-    devices = plan.get("devices")
-    model = plan.get("model")
-    given = state.run.get("about")
-    about: dict[str, Any] = given if isinstance(given, dict) else {}
-    return FailureContext(
-        interpreter=str(subject.get("interpreter", "")),
-        quark_version=versions.get("amd-quark"),
-        torch_version=versions.get("torch"),
-        transformers_version=versions.get("transformers"),
-        requires_transformers=about.get("requires_transformers"),
-        model_transformers=about.get("model_transformers"),
-        gpu_available=None if about.get("gpus") is None else bool(about["gpus"]),
-        max_map_count=_max_map_count(),
-        device_strategy=plan.get("device_strategy"),
-        devices=len(devices) if isinstance(devices, list) else None,
-        model_dir=str(model.get("model_path", "")) if isinstance(model, Mapping) else "",
-        output_dir=str(plan.get("output_dir") or ""),
-        stopped_by=end.stopped_by if end else None,
-        kernel_word="this cgroup's oom_kill count rose" if end and end.oom_kill else "",
-        output_missing=not output,
-    )
-
-
-def _max_map_count() -> int | None:
-    """vm.max_map_count: huge MoE runs on several devices can exhaust it and end in misleading memory errors."""
-    try:
-        with open("/proc/sys/vm/max_map_count", encoding="ascii") as file:
-            return int(file.read())
-    except (OSError, ValueError):
-        return None
-
-
-def _failure(state: RunState, reader: LogReader, plan: Mapping[str, Any], output: list[dict[str, object]]) -> Failure:
-    end = state.exit
-    return classify(
-        reader.finished(), end.status if end else None, end.signal if end else None, _context(state, plan, output)
-    )
-
-
-def _failure_findings(state: RunState, failure: Failure, word: str, output: list[dict[str, object]]) -> list[Finding]:
-    ended = state.exit.words if state.exit else state.liveness_evidence
-    found: list[Finding] = []
-    if state.exit is None or state.exit.status != 0:
-        evidence = "\n".join(redact(clean(line)) for line in (ended, *failure.evidence))
-        found.append(
-            Finding(
-                "high",
-                f"failure_{failure.kind}",
-                redact(clean(failure.message)) or ended,
-                evidence,
-                clean(failure.next_step),
-            )
-        )
-    if output and word != "succeeded" and (state.exit is None or state.exit.status != 0):
-        names = ", ".join(clean(os.path.basename(str(file["path"]))) for file in output[:10])
-        found.append(
-            Finding(
-                "medium",
-                "partial_output",
-                f"{len(output)} files are in the output folder; whether they are whole is for verify to say",
-                names,
-                "nothing is deleted; another run needs another or an empty output folder",
-            )
-        )
-    return found
-
-
-def _failure_json(
-    state: RunState | None, failure: Failure | None, plan: Mapping[str, Any], output: list[dict[str, object]]
-) -> dict[str, Any] | None:
-    """Command, status or signal, whole error, versions and resources, kept together."""
-    if state is None or failure is None:
-        return None
-    commands = state.run.get("commands") or [{}]
-    end = state.exit
-    return {
-        "kind": failure.kind,
-        "code": failure.code,
-        "message": redact(clean(failure.message)),
-        "evidence": [redact(clean(line)) for line in failure.evidence],
-        "whole_error": redact(failure.whole_error),
-        "next_step": failure.next_step,
-        "checkpoint": failure.checkpoint,
-        "command": [redact(clean(item)) for item in commands[0].get("argv", [])],
-        "status": end.status if end else None,
-        "signal": end.signal if end else None,
-        "versions": state.run.get("inputs", {}).get("versions", {}),
-        "resources": {
-            "peak_memory_bytes": end.peak_memory_bytes if end else None,
-            "oom_kill": end.oom_kill if end else None,
-            "left_at_the_end": end.resources if end else None,
-            "limits": state.run.get("limits"),
-            "preallocated_log_bytes": (state.run.get("log") or {}).get("preallocated_bytes"),
-        },
-        "left_behind": output,
-    }
-
-
-def _advice(failure: Failure | None) -> list[dict[str, Any]]:
-    if failure is None or not failure.next_step:
-        return []
-    return [
-        {"action": "smallest_change", "legal": True, "recommended": True, "why": clean(failure.next_step), "argv": None}
-    ]
 
 
 def _stop_findings(state: RunState, now: float) -> list[Finding]:
