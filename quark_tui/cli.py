@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import quark_tui
 from quark_tui.core.answer import Answer, WrongQuestion
@@ -77,11 +77,34 @@ def _parser() -> argparse.ArgumentParser:
         made[name].add_argument("job", metavar="JOB")
     made["confirm"].add_argument("checkpoint", choices=["analysis", "plan"])
     for name in ("new", "plan", "confirm"):
-        made[name].add_argument("--set", dest="sets", metavar="KEY=VALUE", type=_pair, action="append", default=[])
+        what = (
+            "correct a fact of the analysis" if name == "confirm" else "set a row of the plan; lists as JSON or commas"
+        )
+        made[name].add_argument(
+            "--set",
+            dest="sets",
+            metavar="KEY=VALUE",
+            type=_pair,
+            action="append",
+            default=[],
+            help=f"{what} (repeatable)",
+        )
     plan = made["plan"]
-    plan.add_argument("--override", metavar="PATTERN=SCHEME", type=_override, action="append", default=[])
-    plan.add_argument("--exclude", metavar="PATTERN", action="append", default=[])
-    plan.add_argument("--reason", metavar="KEY=TEXT", type=_pair, action="append", default=[])
+    many: dict[str, Any] = {"action": "append", "default": []}
+    plan.add_argument(
+        "--override",
+        metavar="PATTERN=SCHEME",
+        type=_override,
+        help="another scheme for the modules that match; PATTERN= removes it (repeatable, the order decides)",
+        **many,
+    )
+    plan.add_argument(
+        "--exclude",
+        metavar="PATTERN",
+        help="add a pattern to the excluded modules; --set exclude_layers=template goes back to the template's own list",
+        **many,
+    )
+    plan.add_argument("--reason", metavar="KEY=TEXT", type=_pair, help="why a row has its value", **many)
     for name in ("confirm", "accept"):
         made[name].add_argument("--digest", required=True, metavar="D")
     made["run"].add_argument("--approve", required=True, metavar="DIGEST")
@@ -152,11 +175,28 @@ def _status(arguments: argparse.Namespace) -> Answer:
 
     if arguments.follow:
         last: Answer | None = None
+        shown = ""
         for last in status.follow(arguments.path):
-            _print(last, arguments.json, compact=True)
+            if arguments.json:
+                _print(last, True, compact=True)
+            else:
+                shown = _follow_line(last, shown)
         assert last is not None
+        if not arguments.json:
+            _print(last, False)
         return Answer("", {}, exit=last.exit)
     return status.status(arguments.path)
+
+
+def _follow_line(answer: Answer, shown: str) -> str:
+    """One line for a change that a person would see; the whole tree comes at the end."""
+    from quark_tui.plain import progress
+
+    line = progress(answer.body)
+    if line != shown:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+    return line
 
 
 def _stop(arguments: argparse.Namespace) -> Answer:

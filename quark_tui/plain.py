@@ -8,10 +8,13 @@ from typing import Any
 
 from quark_tui.core.answer import Answer
 from quark_tui.core.command import Command
+from quark_tui.core.finding import LEVELS
 from quark_tui.core.text import cell_width, clean, human_bytes, human_duration, pad, redact
 
 _STATE_GLYPH = {"pending": "·", "active": "▸", "done": "✓", "failed": "✗", "skipped": "–", "interrupted": "!"}
 _CHECK_GLYPH = {True: "✓", False: "✗", None: "–"}
+_SAYS_NEXT = frozenset({"plan", "command", "status", "verify"})
+_ADVISORY = frozenset({"tokenizer_unchanged", "size_plausible"})
 _LEVEL_GLYPH = {"info": "i", "low": "·", "medium": "!", "high": "!!", "block": "✗"}
 
 
@@ -38,15 +41,17 @@ def table(rows: Iterable[Sequence[str]], right: frozenset[int] = frozenset(), in
 
 
 def render(answer: Answer) -> str:
-    """The whole answer, findings last: what blocks is what is read last and remembered."""
+    """The whole answer: its body, the findings by weight, and the command that comes next."""
     lines = _RENDERERS.get(answer.command, _generic)(answer.body)
     if answer.findings:
         lines.append("")
-    for finding in answer.findings:
+    for finding in sorted(answer.findings, key=lambda one: -LEVELS.index(one.level)):
         lines.append(f"{_LEVEL_GLYPH[finding.level]} {finding.level}: {safe(finding.message)}  [{finding.code}]")
         lines += [f"    {safe(line)}" for line in finding.evidence.splitlines()]
         if finding.next_step:
             lines.append(f"    next: {safe(finding.next_step)}")
+    if answer.body.get("next") and answer.command in _SAYS_NEXT:
+        lines += ["", f"next: {safe(answer.body['next'])}"]
     return "\n".join(lines)
 
 
@@ -153,6 +158,8 @@ def _row_value(value: Any) -> str:
 
 
 def _plan(body: Mapping[str, Any]) -> list[str]:
+    if body["refused"]:
+        return ["refused: nothing was changed, none of the settings of this call was kept"]
     rows = [("  DECISION", "VALUE", "WHY")]
     rows += [
         (f"{'●' if row['changed'] else ' '} {row['key']}", _row_value(row["value"]), safe(row["reason"] or ""))
@@ -292,12 +299,31 @@ def _run(body: Mapping[str, Any]) -> list[str]:
 def _accept(body: Mapping[str, Any]) -> list[str]:
     if body["accepted_at"] is None:
         return ["refused: the result is not accepted"]
-    return [f"the {safe(body['verdict'])} result was accepted at {safe(body['accepted_at'])} via {safe(body['via'])}"]
+    what = f"the {safe(body['verdict'])} result of run {safe(body['run_id'])} in {safe(body['output_dir'])}"
+    return [f"accepted {what} at {safe(body['accepted_at'])} via {safe(body['via'])}"]
+
+
+def _check_glyph(check: Mapping[str, Any]) -> str:
+    return "!" if check["ok"] is False and check["code"] in _ADVISORY else _CHECK_GLYPH[check["ok"]]
+
+
+def progress(body: Mapping[str, Any]) -> str:
+    """One line for a run that is followed: where it stands now."""
+    active = next((task for task in body["tasks"] if task["state"] == "active"), None)
+    if active is None:
+        return f"{safe(body['verdict'])}: {_row_value(body['stage'])}"
+    inner = next((child for child in active["children"] if child["state"] == "active"), active)
+    counts = inner["progress"] or active["progress"]
+    done = ""
+    if counts:
+        total = "" if counts["total"] is None else f" of {counts['total']}"
+        done = f", {counts['done']}{total} {safe(counts['unit'])}"
+    return f"{safe(body['verdict'])}: {safe(inner['title'])}{done}"
 
 
 def _verify(body: Mapping[str, Any]) -> list[str]:
     lines = [f"{body['verdict'].upper()} against the {safe(body['against'])}"]
-    lines += table((_CHECK_GLYPH[check["ok"]], check["code"], safe(check["message"])) for check in body["checks"])
+    lines += table((_check_glyph(check), check["code"], safe(check["message"])) for check in body["checks"])
     lines.append(f"  modules quantized {safe(body['quantized_modules'])} of {safe(body['expected_modules'])} expected")
     lines += table(((safe(file["path"]), f"{file['size']:,}") for file in body["files"]), frozenset({1}))
     lines.append(f"digest {safe(body['digest'])}")

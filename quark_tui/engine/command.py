@@ -81,7 +81,7 @@ def build(situation: Situation, environ: Mapping[str, str]) -> Built:
                 "analysis_unconfirmed",
                 "the analysis that this rests on is not confirmed",
                 wrong,
-                f"{hint('plan', situation.path)} shows its digest; quark-tui confirm passes Checkpoint 1",
+                f"{hint('plan', situation.path)} shows its digest for Checkpoint 1 (the analysis)",
             )
         )
     plan, wrong = written_plan(situation)
@@ -91,7 +91,7 @@ def build(situation: Situation, environ: Mapping[str, str]) -> Built:
                 "plan_unconfirmed",
                 "the plan that this rests on is not confirmed",
                 wrong,
-                f"{hint('plan', situation.path)} shows it as it is now; quark-tui confirm passes Checkpoint 2",
+                f"{hint('plan', situation.path)} shows it as it is now, for Checkpoint 2 (the plan)",
             )
         )
     findings += situation.view.findings
@@ -219,6 +219,7 @@ def command(path: str, environ: Mapping[str, str]) -> Answer:
         "expected_files": [
             f"{planning.output_dir(situation.wishes, job.output)}/{name}" for name in manifests.EXPECTED_FILES
         ],
+        "next": None if digest is None else hint("run", where, "--approve", digest),
         "holders": _holders(situation.seen["gpus"]),
     }
     return Answer("command", body, built.findings, 1 if blocks(built.findings) else 0)

@@ -91,7 +91,7 @@ def _plan(situation: Situation, digest: str, via: str, environ: Mapping[str, str
             "plan",
             block(
                 "analysis_unconfirmed",
-                "Checkpoint 1 has not been passed, or the model changed since",
+                "Checkpoint 1 (the analysis) has not been passed, or the model changed since",
                 f"the analysis is now {situation.analysis_digest}",
                 hint("confirm", situation.path, "analysis", "--digest", situation.analysis_digest),
             ),

@@ -139,7 +139,7 @@ def _processes() -> Iterator[tuple[int, dict[str, Any]]]:
         option = "--output_dir" if program == "quark-cli" else "--session-dir"
         named = _option(argv, option)
         model = _option(argv, "--model_dir") or _option(argv, "--model")
-        path = redact(clean(named)) if named else f"pid {name}"
+        path = redact(clean(_absolute(named, int(name)))) if named else f"/proc/{name}"
         row = _row(
             path,
             _PROGRAMS[program],
@@ -151,6 +151,14 @@ def _processes() -> Iterator[tuple[int, dict[str, Any]]]:
             None,
         )
         yield int(name), {**row, "pid": int(name)}
+
+
+def _absolute(path: str, pid: int) -> str:
+    """``path`` as the process ``pid`` understands it; /proc's own name of its folder where that cannot be read."""
+    try:
+        return os.path.normpath(os.path.join(os.readlink(f"/proc/{pid}/cwd"), path))
+    except OSError:
+        return os.path.normpath(os.path.join(f"/proc/{pid}/cwd", path))
 
 
 def _option(argv: Sequence[str], name: str) -> str | None:

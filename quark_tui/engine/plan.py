@@ -105,19 +105,32 @@ def scheme_guide(catalog: Catalog | None) -> list[dict[str, Any]]:
     return guide
 
 
+def _next(situation: Situation, blocked: bool) -> str | None:
+    """The command that comes next; None while something blocks."""
+    if not situation.analysis_confirmed:
+        return hint("confirm", situation.path, "analysis", "--digest", situation.analysis_digest)
+    if blocked or situation.plan_digest is None:
+        return None
+    if not situation.plan_confirmed:
+        return hint("confirm", situation.path, "plan", "--digest", situation.plan_digest)
+    return hint("command", situation.path)
+
+
 def _answer(situation: Situation, refused: Sequence[Finding]) -> Answer:
     findings: list[Finding] = list(refused)
-    if not situation.analysis_confirmed:
+    if not situation.analysis_confirmed and not refused:
         findings.append(
             Finding(
                 "info",
                 "analysis_unconfirmed",
-                "Checkpoint 1 comes first: wishes are kept, no plan is written yet",
+                "the analysis comes first (Checkpoint 1): wishes are kept, no plan is written yet",
                 f"analysis digest {situation.analysis_digest}",
                 hint("confirm", situation.path, "analysis", "--digest", situation.analysis_digest),
             )
         )
-    findings += [finding for finding in situation.view.findings if finding not in findings]
+    if not refused:
+        # Of a refused change only the refusal is said: the rest is about a plan that stays as it was.
+        findings += situation.view.findings
     if situation.asked.problem:
         findings.append(situation.asked.problem)
     plan_now = situation.view.plan
@@ -134,5 +147,7 @@ def _answer(situation: Situation, refused: Sequence[Finding]) -> Answer:
         "analysis_confirmed": situation.analysis_confirmed,
         "plan_confirmed": situation.plan_confirmed,
         "digest": situation.plan_digest,
+        "refused": bool(refused),
+        "next": None if refused else _next(situation, blocks(findings)),
     }
     return Answer("plan", body, tuple(findings), 1 if blocks(findings) else 0)

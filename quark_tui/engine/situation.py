@@ -234,7 +234,7 @@ def written_plan(situation: Situation) -> tuple[dict[str, Any] | None, str]:
     except artifacts.ArtifactProblem as problem:
         return None, str(problem)
     if given is None:
-        return plan, "Checkpoint 2 has not been passed"
+        return plan, "Checkpoint 2 (the plan) has not been passed"
     if planning.plan_digest(plan) != given.digest or plan.get("requires_confirmation") is not False:
         return plan, "quant_plan.json is not what was confirmed: it was changed since"
     if situation.plan_digest != given.digest:
@@ -245,7 +245,7 @@ def written_plan(situation: Situation) -> tuple[dict[str, Any] | None, str]:
 def written_analysis(situation: Situation) -> str:
     """What keeps model_analysis.json on disk from being the confirmed one; "" when it is."""
     if not situation.analysis_confirmed:
-        return "Checkpoint 1 has not been passed, or the model changed since"
+        return "Checkpoint 1 (the analysis) has not been passed, or the model changed since"
     try:
         analysis = artifacts.read(situation.file("model_analysis.json"))
     except FileNotFoundError:

@@ -27,6 +27,8 @@ from quark_tui.io import artifacts
 from quark_tui.io.runs.reading import RunState
 
 _GOOD = frozenset({"running", "succeeded", "verified"})
+#: Checks that never decide a verdict.
+ADVISORY = frozenset({"tokenizer_unchanged", "size_plausible"})
 #: A stop that was not heeded for longer than this is said to be not heeded (an interrupted quark-cli took 1.4 s).
 _HEED_SECONDS = 10.0
 _POLL_SECONDS = 0.25
@@ -90,6 +92,7 @@ def status(path: str, now: float | None = None, log: LogReader | None = None) ->
         "advice": failures.advice(failure),
         "failure": failures.record(state, failure, plan, output),
         "accepted": place.job.accepted.to_json() if place.job and place.job.accepted else None,
+        "next": _next(place, liveness, word),
     }
     return Answer("status", body, tuple(dict.fromkeys(findings)), 0 if word in _GOOD else 1)
 
@@ -222,9 +225,23 @@ def _summary(verified: Answer | None) -> str:
     if verified is None:
         return ""
     body = verified.body
-    wrong = [check["code"] for check in body["checks"] if check["ok"] is False]
+    wrong = [check["code"] for check in body["checks"] if check["ok"] is False and check["code"] not in ADVISORY]
     count = f"{body['quantized_modules']} of {body['expected_modules']} modules quantized"
     return f"{count}; not as planned: {', '.join(wrong)}" if wrong else count
+
+
+def _next(place: Place, liveness: str | None, word: str) -> str | None:
+    """The command that comes next for a person; None where nothing is left, or only a decision of hers."""
+    job = place.job_path
+    if job is None:
+        return None
+    if liveness is None:
+        return hint("command" if _confirmed(place)[1] else "plan", job)
+    if liveness == "alive":
+        return hint("status", job, "--follow")
+    if word in ("succeeded", "partial"):
+        return None if place.job is not None and place.job.accepted is not None else hint("verify", job)
+    return hint("command", job) if liveness in ("finished", "dead") else None
 
 
 def _stage(tasks: tuple[Task, ...]) -> str | None:

@@ -41,6 +41,13 @@ def verify(path: str, environ: Mapping[str, str]) -> Answer:
         return verify_folder(Path(full))
     place = locate(full)
     answer = judge(place)
+    if alive := _alive(place):
+        return _unjudged(answer, alive)
+    if place.newest is None and not answer.body["files"]:
+        answer = replace(answer, findings=(_no_run(place), *answer.findings))
+    if answer.body["verdict"] in ("verified", "partial") and place.job_path is not None:
+        following = hint("accept", place.job_path, "--digest", answer.body["digest"])
+        answer = replace(answer, body={**answer.body, "next": following})
     if place.scope == "job" and place.newest is not None and place.newest.exit is not None:
         problem = observe(place, answer)
         _remember(place, word_of(place.newest, answer))
@@ -61,6 +68,26 @@ def _remember(place: Place, word: str) -> None:
 
 def _next(word: str) -> str:
     return "accept the result" if word in ("succeeded", "partial") else "look at what went wrong"
+
+
+def _alive(place: Place) -> Finding | None:
+    state = place.newest
+    if state is None or state.exit is not None or state.liveness != "alive":
+        return None
+    message = f"run {clean(state.id)} is still going: there is nothing to judge yet"
+    return Finding("info", "still_running", message, state.liveness_evidence, hint("status", place.path, "--follow"))
+
+
+def _no_run(place: Place) -> Finding:
+    message = "no run was started: the checks are those of an output that is not there"
+    return Finding("info", "no_run", message, clean(place.path), hint("status", place.path))
+
+
+def _unjudged(answer: Answer, waiting: Finding) -> Answer:
+    """``answer`` with every check left open and the verdict unknown."""
+    checks = [{**check, "ok": None, "message": waiting.message, "evidence": ""} for check in answer.body["checks"]]
+    body = {**answer.body, "verdict": "unknown", "checks": checks, "quantized_modules": None, "digest": None}
+    return replace(answer, body=body, findings=(waiting,), exit=1)
 
 
 def judge(place: Place, metric: float | None = None) -> Answer:
@@ -252,9 +279,17 @@ def _accept(where: str, job: Job, digest: str, via: str) -> Answer:
                 "quark-tui status tells why it failed",
             )
         )
-    body = {"accepted_at": now.confirmed_at, "via": via, "digest": digest, "verdict": verdict}
+    body = {
+        "accepted_at": now.confirmed_at,
+        "via": via,
+        "digest": digest,
+        "verdict": verdict,
+        "run_id": run.id if run is not None else None,
+        "output_dir": answer.body["path"],
+    }
     return Answer("accept", body, tuple(findings))
 
 
 def _refused(*findings: Finding) -> Answer:
-    return Answer("accept", {"accepted_at": None, "via": None, "digest": None, "verdict": None}, findings, 1)
+    nothing = dict.fromkeys(("accepted_at", "via", "digest", "verdict", "run_id", "output_dir"))
+    return Answer("accept", nothing, findings, 1)

@@ -41,7 +41,7 @@ def test_a_sound_model_with_a_template_is_complete() -> None:
 
 
 def test_the_written_analysis_holds_what_was_found() -> None:
-    """P-28: type, layers and their size, how it loads, and a count with its basis, each with where it stood."""
+    """P-26, P-28: type, layers and their size, how it loads, and a count with its basis, each with where it stood."""
     result = analysis(examine(source(LLAMA, llama()), TEMPLATE, True, None))
     model, targets = result["model"], result["quantization_targets"]
     assert model["model_type"] == LLAMA["model_type"]

@@ -98,7 +98,7 @@ def test_trusting_remote_code_says_what_the_command_does_without_the_flag() -> N
 
 
 def test_only_schemes_that_can_be_exported_are_offered() -> None:
-    """P-52: a scheme that is refused afterwards is no offer."""
+    """P-51: a scheme that is refused afterwards is no offer."""
     (missing,) = [one for one in view("global_scheme=none").findings if one.code == "scheme_missing"]
     offered = missing.next_step.split(": ", 1)[1].split()
     assert "fp8" in offered and "brand_new" in offered and "mx6" not in offered

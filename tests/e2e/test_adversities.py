@@ -34,7 +34,7 @@ def _stop(job: Job) -> dict[str, Any]:
 
 
 def test_a_launcher_that_ignores_sigint_and_sighup(make_job: Callable[[Path], Job], tiny_llama: Path) -> None:
-    """P-96: the child hears INT all the same; nothing is sent without --yes, and nothing harsher before an INT."""
+    """The child hears INT all the same; nothing is sent without --yes, and nothing harsher before an INT."""
     job = make_job(tiny_llama)
     job.ready(sets=LONG)
     launched = launch(job, deaf=True)
@@ -62,7 +62,7 @@ def test_a_launcher_that_ignores_sigint_and_sighup(make_job: Callable[[Path], Jo
 
 
 def test_stopped_after_the_export(make_job: Callable[[Path], Job], smollm2: Path) -> None:
-    """P-96, P-97: what was written by then is named and kept, and is not taken for a result of the run."""
+    """What was written by then is named and kept, and is not taken for a result of the run."""
     job = make_job(smollm2)
     job.ready(sets=(*SHORT, "num_calib_data=2", "evaluation_intent=smoke"))
     job.run()

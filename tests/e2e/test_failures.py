@@ -59,7 +59,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_run_that_fails(name: str, make_job: Callable[[Path], Job], tiny_llama: Path, tmp_path: Path) -> None:
-    """P-104, P-105, P-108, P-109: failed, with the class, the lines that prove it, the whole error, the command, the
+    """P-95, P-107, P-108, P-109: failed, with the class, the lines that prove it, the whole error, the command, the
     versions, and the smallest change; nothing is run again."""
     case = CASES[name]
     model = tmp_path / "model"

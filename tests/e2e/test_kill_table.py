@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,7 @@ def _child_lives(job: Job, names: tuple[str, str]) -> None:
     assert (alive["liveness"], alive["verdict"]) == ("alive", "running")
     assert alive["process"]["pid"] == job.pid
     assert job.quark_processes() == [job.pid]
+    _seen_by_somebody_else(job)
     _no_second_start(job)
     answer = job.twin.end(job.path)
     if set(names) == {"guard", "supervisor"}:
@@ -89,6 +91,13 @@ def _no_second_start(job: Job) -> None:
     assert codes(changed, "block")[0] == "already_running"
     assert (Path(job.path) / ".quark-tui/job.json").read_bytes() == before
     assert job.quark_processes() == [job.pid]
+
+
+def _seen_by_somebody_else(job: Job) -> None:
+    """Who does not know the job sees the command that runs."""
+    stranger = replace(job.twin, changes={"QUARK_TUI_STATE": str(job.twin.cwd / "stranger")})
+    (row,) = [row for row in stranger.ask("sessions")["sessions"] if row["path"] == str(job.output)]
+    assert (row["verdict"], row["pid"], row["model"]) == ("running", job.pid, job.model.name)
 
 
 def _exit(job: Job) -> dict[str, object]:

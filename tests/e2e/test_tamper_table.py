@@ -194,7 +194,7 @@ def test_another_quark_cli(approvable: Job, target: Settings, tmp_path: Path) ->
 
 
 def test_another_quark(approvable: Job, environment: Path) -> None:
-    """The same command, but another release of amd-quark behind it."""
+    """P-20, P-105: the same command, but another release of amd-quark behind it."""
     metadata = next(environment.glob("lib/python3.*/site-packages/amd_quark-*.dist-info/METADATA"))
     with _put_back(metadata) as content:
         metadata.write_bytes(content.replace(b"\nVersion: 0.12.post1\n", b"\nVersion: 0.12.post2\n"))
@@ -225,7 +225,7 @@ def used(approvable: Job) -> Job:
 
 
 def test_the_digest_used_twice(used: Job) -> None:
-    """One approval, one start; a new start needs a new digest, which is another one for the same plan."""
+    """P-92, P-110: one approval, one start; a new start needs a new digest, which is another one for the same plan."""
     answer = used.twin.ask("run", used.path, "--approve", used.digests["command"], "--unattended", exit=1)
     assert codes(answer) == ["digest_used"] and used.run_folder.name in answer["findings"][0]["message"]
     assert used.runs() == [used.run_folder.name] and not used.quark_processes()

@@ -236,7 +236,7 @@ def test_a_file_that_is_no_interpreter_is_a_finding(tmp_path: Path) -> None:
 
 
 def test_the_variables_of_the_requirements_are_all_looked_at(bare: Path) -> None:
-    """P-12: inspected, shown as value or null, and not changed; credentials are set or unset."""
+    """P-12, I-13: inspected, shown as value or null, and not changed; credentials are set or unset."""
     names = [
         "HIP_VISIBLE_DEVICES",
         "CUDA_VISIBLE_DEVICES",

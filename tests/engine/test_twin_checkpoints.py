@@ -16,7 +16,7 @@ from .conftest import SOUND, Inside, Maker, PlainJob, codes
 
 
 def test_before_checkpoint_1_only_wishes_are_kept(make: Maker) -> None:
-    """P-46: what is asked for is remembered, no plan is written, nothing is confirmed."""
+    """P-04, P-46: what is asked for is remembered, no plan is written, nothing is confirmed."""
     job = make()
     answer = job.set(*SOUND)
     assert "analysis_unconfirmed" in codes(answer, "info") and answer["analysis_confirmed"] is False
@@ -34,7 +34,7 @@ def test_checkpoint_2_waits_for_checkpoint_1(make: Maker) -> None:
 
 @pytest.mark.parametrize("digest", ["0" * 64, "", "nonsense", "\x1b[31m", "9" * 100_000])
 def test_another_digest_confirms_nothing(job: PlainJob, digest: str) -> None:
-    """P-46, P-69: a digest stands for exactly what was shown."""
+    """P-46, P-68, P-69: a digest stands for exactly what was shown."""
     before = job.bytes()
     for checkpoint in ("analysis", "plan"):
         answer = job.inside.ask("confirm", str(job.path), checkpoint, "--digest", digest, exit=1)
@@ -92,7 +92,7 @@ def test_corrections_belong_to_checkpoint_1(job: PlainJob) -> None:
 
 
 def test_an_unknown_model_type_is_asked_for(make: Maker, model: Path) -> None:
-    """P-40: no artifact is written that would have to invent a required field."""
+    """P-101, P-102: no artifact is written that would have to invent a required field."""
     config = json.loads((model / "config.json").read_text())
     del config["model_type"], config["architectures"]
     (model / "config.json").write_text(json.dumps(config))
@@ -106,8 +106,8 @@ def test_an_unknown_model_type_is_asked_for(make: Maker, model: Path) -> None:
 
 
 def test_a_change_voids_checkpoint_2(planned: PlainJob) -> None:
-    """P-69: the plan is rewritten, waits again, and the old digest no longer confirms it; changing back does not
-    confirm by itself."""
+    """P-04, P-68, P-69, P-100, P-106, P-110: the plan is rewritten, waits again, and the old digest no longer confirms
+    it; changing back does not confirm by itself."""
     old = planned.plan()["digest"]
     answer = planned.set("seq_len=64")
     assert (answer["plan_confirmed"], answer["digest"] != old) == (False, True)
@@ -121,13 +121,14 @@ def test_a_change_voids_checkpoint_2(planned: PlainJob) -> None:
 
 
 def test_setting_what_is_set_voids_nothing(planned: PlainJob) -> None:
-    """Asking again for what the plan says already is no change."""
+    """P-106: asking again for what the plan says already is no change."""
     assert planned.set("seq_len=32")["plan_confirmed"] is True
     assert planned.inside.ask("command", str(planned.path))["digest"]
 
 
 def test_a_changed_model_voids_checkpoint_1(planned: PlainJob, model: Path) -> None:
-    """P-47: the plan rests on an analysis that holds; the earliest checkpoint that a change reaches comes again."""
+    """P-47, P-106: the plan rests on an analysis that holds; the earliest checkpoint that a change reaches comes
+    again."""
     config = json.loads((model / "config.json").read_text())
     (model / "config.json").write_text(json.dumps({**config, "vocab_size": config["vocab_size"] * 2}))
     answer = planned.plan()

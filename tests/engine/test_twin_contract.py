@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_answer_in_its_envelope(planned: PlainJob, inside: Inside, target: Settings, model: Path) -> None:
-    """P-04: the same facts as on a screen, for scripts: ``schema``, ``findings``, the keys that are promised."""
+    """The same facts as on a screen, for scripts: ``schema``, ``findings``, the keys that are promised."""
     path = str(planned.path)
     keys = {
         ("env", "--python", str(target.python)): "interpreter packages torch gpus gpu_verdict driver kernel container "
@@ -64,7 +64,7 @@ def test_plain_text_says_it_too(planned: PlainJob, inside: Inside, target: Setti
 
 
 def test_paths_are_absolute_and_keep_links(make: Maker, inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
-    """P-82: what is typed is resolved against the person's own folder, links kept."""
+    """What is typed is resolved against the person's own folder, links kept."""
     make(*SOUND)
     (inside.folder / "link").symlink_to(inside.folder)
     monkeypatch.chdir(inside.folder / "link")
@@ -228,7 +228,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_environment_that_is_none(inside: Inside, model: Path) -> None:
-    """P-14: an interpreter that cannot be asked is a finding, and the job is made all the same."""
+    """P-90: an interpreter that cannot be asked is a finding, and the job is made all the same."""
     nothing = inside.folder / "not-python"
     nothing.write_text("#!/bin/sh\nexit 3\n")
     nothing.chmod(0o755)

@@ -179,6 +179,16 @@ def test_something_else_where_a_file_was(name: str, put: str, wreck: Wreck) -> N
     _sane(wreck, [*_commands(wreck), *_asking(wreck)] if put == "pipe" else _commands(wreck))
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), [[[]] * 3] * 3, None], ids=str)
+def test_numbers_that_are_none(wreck: Wreck, value: Any) -> None:
+    """What a record holds and JSON has no word for is never passed on as if it were JSON."""
+    for name, key in (("run:exit.json", "resources"), ("run:run.json", "limits"), (".quark-tui/job.json", "state")):
+        record = json.loads(wreck.file(name).read_bytes())
+        wreck.file(name).write_text(json.dumps({**record, key: {"AS": value}}))
+        _sane(wreck, _commands(wreck))
+        wreck.mend()
+
+
 def test_each_is_named(wreck: Wreck) -> None:
     """Which file it is, and what is wrong with it, is in the answer."""
     path = str(wreck.path)
@@ -207,7 +217,8 @@ def test_an_unreadable_run_is_a_verdict(wreck: Wreck) -> None:
 
 
 def test_a_damaged_plan_is_made_anew_by_plan(wreck: Wreck) -> None:
-    """What the wishes say is not lost with the artifact: it is regenerated, never patched, and waits for its word."""
+    """P-101: what the wishes say is not lost with the artifact: it is regenerated, never patched, and waits for its
+    word."""
     wreck.file("quant_plan.json").write_text('{"global_scheme": 1}')
     blocked = wreck.job.inside.ask("command", str(wreck.path), exit=1)
     finding = next(f for f in blocked["findings"] if f["code"] == "plan_unconfirmed")

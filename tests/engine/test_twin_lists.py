@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from quark_tui.io.runs import process
 from quark_tui.io.runs.reading import read_run
 from tests.support.runs import HeldRun
@@ -54,6 +56,22 @@ def test_a_foreign_quark_process_is_listed(inside: Inside) -> None:
     finally:
         theirs.communicate()
     assert _row(inside, output) is None
+
+
+@pytest.mark.parametrize("output", [None, "relative/out"])
+def test_a_foreign_process_without_a_whole_path(inside: Inside, output: str | None) -> None:
+    """Every path in an answer is absolute, whatever somebody typed."""
+    program = inside.folder / "quark-cli"
+    program.write_text(f"#!{sys.executable}\nimport sys\nsys.stdin.read()\n")
+    program.chmod(0o755)
+    argv = [str(program), "torch-llm-ptq", *(["--output_dir", output] if output else [])]
+    theirs = subprocess.Popen(argv, stdin=subprocess.PIPE, cwd=inside.folder)
+    try:
+        until(lambda: "torch-llm-ptq" in (process.command_line(theirs.pid) or []), "it is that program by now")
+        row = _row(inside, str(inside.folder / output) if output else f"/proc/{theirs.pid}")
+        assert row is not None and row["pid"] == theirs.pid
+    finally:
+        theirs.communicate()
 
 
 def test_a_living_run_everywhere(planned: PlainJob, held: HeldRun, inside: Inside) -> None:
@@ -121,7 +139,7 @@ def test_stop_of_what_has_no_run(planned: PlainJob, inside: Inside) -> None:
 
 
 def test_stop_is_asked_for_each_time(planned: PlainJob, held: HeldRun, inside: Inside) -> None:
-    """P-96: TERM only after an INT is on record, and the child's end is then ours."""
+    """TERM only after an INT is on record, and the child's end is then ours."""
     assert codes(inside.ask("stop", str(planned.path))) == ["not_sent"]
     assert codes(inside.ask("stop", str(held.folder), "--signal", "KILL", "--yes", exit=1)) == ["int_first"]
     assert not (held.folder / "stops.jsonl").exists()

@@ -64,7 +64,7 @@ def _refused(job: PlainJob, code: str, *words: str) -> None:
     ],
 )
 def test_a_refused_change(code: str, words: list[str], job: PlainJob, model: Path, target: Settings) -> None:
-    """P-51, P-54, P-57, P-59, P-62, P-69: refused with the reason before anything depends on it."""
+    """P-51, P-54, P-57, P-69, P-82, P-103: refused with the reason before anything depends on it."""
     places = {name: job.inside.folder / name for name in ("full", "file", "linked")}
     places["full"].mkdir()
     (places["full"] / "something").touch()
@@ -98,7 +98,7 @@ def json_exit(make: Maker) -> int:
 
 
 def test_compute_undecided(make: Maker) -> None:
-    """P-72: on a machine without GPU nothing is computed anywhere until somebody says where."""
+    """P-19, P-72: on a machine without GPU nothing is computed anywhere until somebody says where."""
     job = make("global_scheme=fp8", "num_calib_data=16")
     job.confirm("analysis")
     shown = job.plan(exit=1)
@@ -115,7 +115,7 @@ def test_a_decision_can_be_taken_back(job: PlainJob) -> None:
 
 
 def test_quark_needs_gpu(make: Maker, target: Settings, tmp_path: Path) -> None:
-    """A release that cannot compute on the CPU is named, with one that can."""
+    """P-72: a release that cannot compute on the CPU is named, with one that can."""
     prefix = borrowed(target, tmp_path / "newer")
     metadata = next(prefix.glob("lib/python3.*/site-packages/amd_quark-*.dist-info/METADATA"))
     text = metadata.read_text()
@@ -158,7 +158,7 @@ def test_fewer_samples_want_a_reason(job: PlainJob) -> None:
 
 
 def test_the_order_of_overrides_is_kept_and_decides(job: PlainJob) -> None:
-    """P-56, P-75: first match wins, the same pattern replaces in place, an empty scheme removes."""
+    """P-56: first match wins, the same pattern replaces in place, an empty scheme removes."""
     shown = job.plan("--override", "*q_proj=int8", "--override", "*down_proj=ptpc_fp8")
     assert list(shown["plan"]["layer_quant_config"]) == ["*q_proj", "*down_proj"] == shown["plan"]["layer_order"]
     shown = job.plan("--override", "*q_proj=ptpc_fp8")
@@ -171,7 +171,7 @@ def test_the_order_of_overrides_is_kept_and_decides(job: PlainJob) -> None:
 
 
 def test_excludes_explicit_and_the_templates_own(job: PlainJob) -> None:
-    """P-55, P-67, P-77: adding one makes the list explicit; ``[]`` is a deliberate none."""
+    """P-55, P-67: adding one makes the list explicit; ``[]`` is a deliberate none."""
     assert job.plan()["plan"]["exclude_layers_source"] == "template"
     shown = job.plan("--exclude", "*o_proj")["plan"]
     assert (shown["exclude_layers_source"], shown["exclude_layers"]) == ("explicit", ["lm_head", "*o_proj"])
@@ -182,7 +182,7 @@ def test_excludes_explicit_and_the_templates_own(job: PlainJob) -> None:
 
 
 def test_the_model_is_never_written_to(make: Maker, model: Path) -> None:
-    """P-03, P-08: an output inside the model folder, and every refusal before, leave it as it was."""
+    """P-08: an output inside the model folder, and every refusal before, leave it as it was."""
     before = {path.name: path.stat().st_mtime_ns for path in model.iterdir()}
     job = make(*SOUND)
     job.confirm("analysis")

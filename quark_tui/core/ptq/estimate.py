@@ -13,7 +13,7 @@ from quark_tui.core.ptq.schemes import SchemeFacts
 from quark_tui.core.text import clean, human_bytes
 
 #: Resident memory of an idle quark-cli, bytes: its imports alone (570 to 690 MB measured with 0.12.post1 and 0.13).
-BASE_MEMORY = 700_000_000
+BASE_MEMORY = 1_300_000_000
 
 # A header entry without its name, dtype, shape and offsets, and what those take on average.
 _HEADER_ENTRY = 46 + 4 + 8 + 16

@@ -80,7 +80,7 @@ def check_output(draft: Draft, output_bytes: int | None) -> Iterator[Issue]:
             "output_dir",
             "the output folder is not empty",
             f"{shown(path, 300)}; quark-cli overwrites without asking and leaves stale files between the new ones",
-            "choose a new or an empty folder",
+            "choose a new or an empty folder: --set output_dir=/an/absolute/path",
         )
     elif state.exists and state.empty is None:
         yield issue(

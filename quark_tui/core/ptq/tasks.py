@@ -96,9 +96,9 @@ def _before(evidence: PtqEvidence) -> list[Task]:
     launched = evidence.run != "none"
     changed = "changed since this run was started; to be confirmed again" if launched else ""
     analysis = _checkpoint(
-        "analysis", "Confirm the analysis", evidence.analysis_confirmed, changed or "waiting for you: Checkpoint 1"
+        "analysis", "Confirm the analysis", evidence.analysis_confirmed, changed or "waiting for you (Checkpoint 1)"
     )
-    plan_waits = "waiting for you: Checkpoint 2" if evidence.analysis_confirmed else "the analysis comes first"
+    plan_waits = "waiting for you (Checkpoint 2)" if evidence.analysis_confirmed else "the analysis comes first"
     plan = _checkpoint("plan", "Confirm the plan", evidence.plan_confirmed, changed or plan_waits)
     if evidence.blocked:
         waits = f"blocked: {', '.join(clean(code) for code in evidence.blocked)}"
@@ -108,7 +108,7 @@ def _before(evidence: PtqEvidence) -> list[Task]:
         waits = "not made yet"
     ready = evidence.command_ready and evidence.plan_confirmed and not evidence.blocked
     command = _checkpoint("command", "Make the command", ready or launched, waits, "plan" if ready else "run record")
-    approval_waits = "waiting for you: Checkpoint 3" if ready else "the command comes first"
+    approval_waits = "waiting for you (Checkpoint 3)" if ready else "the command comes first"
     approval = _checkpoint(
         "approval",
         "Approve the command",
@@ -340,4 +340,4 @@ def _accept(evidence: PtqEvidence) -> Task:
         return Task("accept", title, reason="a verified or partial result comes first")
     if evidence.accepted:
         return Task("accept", title, "done", source="job")
-    return Task("accept", title, reason="waiting for you: Checkpoint 4")
+    return Task("accept", title, reason="waiting for you (Checkpoint 4)")

@@ -22,7 +22,7 @@ from quark_tui.ui.widgets.session_list import SessionList
 SMALLEST = (80, 24)
 _KEYS = "j/k move   r look again   ? help   q quit"
 _HELP = (
-    "j k ↑ ↓ move · g G first, last · r look again · q quit; runs go on without this program",
+    "j k ↑ ↓ move · g G first, last · r look again · q quit, runs go on",
     "every screen has a plain twin: quark-tui --help",
 )
 _EMPTY = (

@@ -39,8 +39,8 @@ def check_schemes(draft: Draft) -> Iterator[Issue]:
                 if known
                 else f"{what} cannot be looked up: {shown(scheme)}",
                 f"{draft.quark}: {len(known)} schemes, names are exact",
-                f"choose one of: {shown(' '.join(known), 600)}"
-                if known
+                f"choose one of: {shown(' '.join(offered), 600)}"
+                if offered
                 else "install amd-quark, or name its interpreter",
             )
             continue
