@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import json
 import os
@@ -12,6 +13,7 @@ from typing import Any, NoReturn
 
 import quark_tui
 from quark_tui.core.answer import Answer, WrongQuestion
+from quark_tui.core.finding import block
 from quark_tui.core.text import clean, redact
 
 _COMMANDS: dict[str, str] = {
@@ -101,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     plan.add_argument(
         "--exclude",
         metavar="PATTERN",
-        help="add a pattern to the excluded modules; --set exclude_layers=template goes back to the template's own list",
+        help="add a pattern to the excluded modules; --set exclude_layers=template goes back to the template's own",
         **many,
     )
     plan.add_argument("--reason", metavar="KEY=TEXT", type=_pair, help="why a row has its value", **many)
@@ -270,6 +272,7 @@ def _print(answer: Answer, as_json: bool, compact: bool = False) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit status is that of contracts.md."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot show a glyph gets its escape instead of an error.
@@ -286,21 +289,41 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        return _failed(error)
+        return _failed(error, words)
 
 
-def _failed(error: Exception) -> int:
-    """A sentence on stderr for what no use case could answer; stdout stays empty."""
+def _open_streams() -> None:
+    """A stream that the caller closed becomes /dev/null: nothing that is opened later may take its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))
+
+
+def _failed(error: Exception, words: Sequence[str]) -> int:
+    """A sentence on stderr for what no use case could answer, and with --json the envelope with it as a finding."""
+    sentence = _sentence(error)
+    if "--json" in words and words[0] in _COMMANDS:
+        finding = block("not_done", redact(clean(sentence))[:500], "", "see to the cause, then ask again")
+        with contextlib.suppress(OSError):
+            _print(Answer(words[0], {}, (finding,), 1), True)
+    return _say(sentence)
+
+
+def _sentence(error: Exception) -> str:
     from quark_tui.io.artifacts import ArtifactProblem
     from quark_tui.io.jobs import JobBusy
 
     if isinstance(error, JobBusy):
-        return _say(f"another quark-tui is changing or starting {error}; look again in a moment")
+        return f"another quark-tui is changing or starting {error}; look again in a moment"
     if isinstance(error, ArtifactProblem):
-        return _say(str(error))
+        return str(error)
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        return _say(f"{where}{error.strerror or error}")
+        return f"{where}{error.strerror or error}"
     return _unexpected(error)
 
 
@@ -309,7 +332,7 @@ def _say(sentence: str) -> int:
     return 1
 
 
-def _unexpected(error: Exception) -> int:
+def _unexpected(error: Exception) -> str:
     """A defect of ours: a person gets a sentence, the traceback goes to a file that only she can read."""
     import traceback
 
@@ -325,7 +348,7 @@ def _unexpected(error: Exception) -> int:
         where = f"details are in {path}"
     except OSError:
         pass
-    return _say(f"unexpected {type(error).__name__}: {error}; {where}")
+    return f"unexpected {type(error).__name__}: {error}; {where}"
 
 
 def _main(words: list[str]) -> int:

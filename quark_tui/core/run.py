@@ -109,6 +109,9 @@ SIGNAL_NAMES = {
     1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
     11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ",
 }  # fmt: skip
+#: Where the signals that stop sends are put on record; the second where the first cannot be appended to.
+STOP_FILES = ("stops.jsonl", "stops.2.jsonl")
+MAX_STOPS = 1 << 19
 STOP_SIGNALS = {"INT": 2, "TERM": 15, "KILL": 9}
 
 

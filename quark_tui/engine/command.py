@@ -36,7 +36,7 @@ _QUARK_FILES = (
     "quark/torch/quantization/config/algo_configs.py",
 )
 _PREVIEWS_KEPT = 20
-_NOTHING: dict[str, Any] = {"env": {}, "files": [], "versions": {}, "earlier_runs": []}
+_NOTHING: dict[str, Any] = {"env": {}, "files": [], "versions": {}, "earlier_runs": [], "used_digests": []}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from packaging.version import InvalidVersion, Version
 
 from quark_tui.core.answer import Answer, WrongQuestion
 from quark_tui.core.finding import Finding, block, blocks
-from quark_tui.core.text import clean, human_duration, redact_env
+from quark_tui.core.text import clean, human_duration, redact, redact_env
 from quark_tui.io import gpus as gpu_io
 from quark_tui.io import host
 from quark_tui.io.target import SUPPORTED_MINORS, Target, TargetProblem, find_interpreter, probe
@@ -114,6 +114,8 @@ def resolve_interpreter(python: str, env: Mapping[str, str]) -> str:
 
     Raises WrongQuestion when there is no such file.
     """
+    if "://" in python:
+        raise WrongQuestion(f"{redact(clean(python))} is a URL; the path of an interpreter is wanted")
     if "\0" in python or not python:
         raise WrongQuestion("the interpreter's path is empty or no path")
     if os.sep not in python and not os.path.lexists(python):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -38,8 +39,10 @@ def plan(
         except jobs.JobBusy:
             return _answer(gather(where, job, environ), (held(),))
     situation = gather(where, job, environ)
-    if living_run(where) is None:
-        _keep(situation)
+    with contextlib.suppress(jobs.JobBusy, OSError), jobs.locked(where, 0):
+        # Looking regenerates what is missing or no longer holds, where it can; it needs no right to write.
+        if living_run(where) is None:
+            _keep(gather(where, open_job(where)[1], environ))
     return _answer(situation, ())
 
 

@@ -15,7 +15,7 @@ from quark_tui.engine.command import Built, build, checkpoints, remembered, reme
 from quark_tui.engine.hint import hint
 from quark_tui.engine.locate import Unreadable, open_job
 from quark_tui.engine.situation import busy, gather, held, living_run
-from quark_tui.io import jobs
+from quark_tui.io import artifacts, jobs
 from quark_tui.io.runs import evidence, launcher
 from quark_tui.io.runs.launcher import Started
 from quark_tui.io.runs.reading import read_run
@@ -107,11 +107,15 @@ def _run(
         )
     if started.pid is None:
         return _not_started(started)
-    state = {"word": "running", "where": "started", "updated_at": utc_now()}
-    jobs.write_job(where, replace(job, used=(*job.used, digest), state=state, accepted=None))
-    execution = {"digest": digest, "confirmed_at": utc_now(), "via": via, "run": started.run_id}
-    built.write_manifest({**checkpoints(job), "execution": execution}, started.folder)
     findings = list(built.findings)
+    try:
+        state = {"word": "running", "where": "started", "updated_at": utc_now()}
+        jobs.write_job(where, replace(job, used=(*job.used, digest), state=state, accepted=None))
+        execution = {"digest": digest, "confirmed_at": utc_now(), "via": via, "run": started.run_id}
+        built.write_manifest({**checkpoints(job), "execution": execution}, started.folder)
+    except (OSError, artifacts.ArtifactProblem) as error:
+        message = "the run was started, but job.json or run_manifest.yaml could not be written"
+        findings.append(Finding("high", "not_recorded", message, clean(error), "the run folder has the whole record"))
     if unprotected := _log_problem(started.folder):
         findings.append(unprotected)
     body = {"run_id": started.run_id, "run_folder": started.folder, "pid": started.pid, "via": via}

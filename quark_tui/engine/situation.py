@@ -194,7 +194,8 @@ def _planned(
         around,
         job.output,
         confirmed=False,
-        analysis_ref=f"{path}/model_analysis.json",
+        # By its real path: the plan is the same through whatever link the job is looked at.
+        analysis_ref=f"{os.path.realpath(path)}/model_analysis.json",
         names=names,
     )
     return around, view

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 
 from quark_tui.core.answer import Answer, WrongQuestion
 from quark_tui.core.finding import Finding
-from quark_tui.core.run import STOP_SIGNALS
+from quark_tui.core.run import MAX_STOPS, STOP_FILES, STOP_SIGNALS
 from quark_tui.core.text import clean, redact
 from quark_tui.engine.hint import hint
 from quark_tui.engine.locate import locate
@@ -35,7 +36,7 @@ def stop(path: str, name: str, yes: bool) -> Answer:
     if state.liveness == "alive" and isinstance(pid, int) and isinstance(ticks, int):
         targets = [_described(member) for member in process.group_members(pid)] or [_described(pid)]
         earlier = {str(record.get("signal")) for record in state.stops}
-        if name != "INT" and "INT" not in earlier:
+        if name != "INT" and "INT" not in earlier and (not yes or _can_record(state.folder)):
             findings.append(
                 Finding(
                     "block",
@@ -104,22 +105,53 @@ def stop(path: str, name: str, yes: bool) -> Answer:
     )
 
 
+def _can_record(folder: str) -> bool:
+    """False where not even an INT could be put on record: then the order INT, TERM, KILL cannot be asked for."""
+    try:
+        _append(folder, b"\n")
+    except OSError:
+        return False
+    return True
+
+
 def _described(pid: int) -> dict[str, object]:
     argv = process.command_line(pid)
     return {"pid": pid, "command": None if argv is None else redact(clean(" ".join(argv)))}
 
 
 def _record(folder: str, name: str) -> None:
-    """Before the signal goes out: the supervisor has to know whose it was."""
-    line = json.dumps({"signal": name, "sent_at": utc_now(), "by": launcher.who()}) + "\n"
-    descriptor = os.open(
-        f"{folder}/stops.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC, 0o600
-    )
-    try:
-        os.write(descriptor, line.encode())
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    """Before the signal goes out: the supervisor has to know whose it was. Raises OSError when no record can be made.
+
+    A torn last line is closed first; where stops.jsonl is no file to append to, a second one takes its place.
+    """
+    line = "\n" + json.dumps({"signal": name, "sent_at": utc_now(), "by": launcher.who()}) + "\n"
+    _append(folder, line.encode())
+
+
+def _append(folder: str, line: bytes) -> None:
+    trouble: OSError | None = None
+    for file in STOP_FILES:
+        try:
+            descriptor = os.open(
+                f"{folder}/{file}", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, 0o600
+            )
+        except OSError as error:
+            trouble = error
+            continue
+        try:
+            info = os.fstat(descriptor)
+            if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_STOPS:
+                trouble = OSError(0, f"{file} cannot take another line")
+                continue
+            os.write(descriptor, line)
+            os.fsync(descriptor)
+            return
+        except OSError as error:
+            trouble = error
+        finally:
+            os.close(descriptor)
+    assert trouble is not None
+    raise trouble
 
 
 def _remains(state: RunState) -> list[dict[str, object]]:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from quark_tui.core.answer import WrongQuestion
+from quark_tui.core.text import clean, redact
 
 _APP = "quark-tui"
 
@@ -41,8 +42,11 @@ def data_folder(name: str) -> Path:
 def absolute(typed: str) -> str:
     """What a person typed, against her folder: ``~`` expanded, ``.`` and ``..`` folded, symbolic links kept.
 
-    Raises WrongQuestion for a relative path when her folder is gone.
+    Raises WrongQuestion for a URL, and for a relative path when her folder is gone.
     """
+    if "://" in typed:
+        # Before it is folded: a folded URL is not seen as one any more, nor are the credentials in it.
+        raise WrongQuestion(f"quark-tui: {redact(clean(typed))} is a URL; a path on this machine is wanted")
     expanded = os.path.expanduser(typed)
     if not os.path.isabs(expanded):
         expanded = os.path.join(_here(), expanded)

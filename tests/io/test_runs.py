@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from quark_tui.core.run import verdict
-from quark_tui.io.runs import launcher, process
+from quark_tui.io.runs import evidence, launcher, process
 from quark_tui.io.runs.reading import read_run
 from tests.support.runs import ROOT, HeldRun, make_job, start
 from tests.support.waiting import until
@@ -338,3 +338,54 @@ def test_a_damaged_exit_record_is_told(held: HeldRun, text: str) -> None:
     (held.folder / "exit.json").write_text(text)
     state = read_run(str(held.folder))
     assert state.exit is None and state.exit_problem.startswith("exit.json")
+
+
+def test_keepers_killed_before_the_record_was_made(held: HeldRun) -> None:
+    """The process wrote itself into its lock before exec: the run is alive, its approval used, and it can be told."""
+    held.kill("guard", "supervisor")
+    path = held.folder / "run.json"
+    record = json.loads(path.read_text())
+    pid = record["process"]["pid"]
+    record["process"] = None
+    path.write_text(json.dumps(record))
+    state = read_run(str(held.folder))
+    assert state.liveness == "alive" and state.process is not None
+    assert (state.process["pid"], state.process["start_ticks"]) == (pid, process.start_ticks(pid))
+    assert evidence.started_runs(str(held.folder.parent)) == [held.folder.name]
+    started = launcher._from_record(str(held.folder), held.folder.name)
+    assert (started.pid, started.refused) == (pid, None)
+
+
+def test_a_job_that_is_moved_while_it_runs(held: HeldRun, tmp_path: Path) -> None:
+    """The keepers write relative to the run folder, wherever it is by then."""
+    moved = tmp_path / "elsewhere"
+    held.release(4)
+    held.job.rename(moved)
+    folder = moved / held.folder.relative_to(held.job)
+    end = json.loads(until(lambda: (folder / "exit.json").exists() and (folder / "exit.json").read_text(), "exit.json"))
+    assert end["status"] == 4
+    until(lambda: not list(folder.glob(".exit.*")), "the reserves are given back")
+    held.folder, held.job = folder, moved
+
+
+def test_a_copy_of_a_living_run_is_not_taken_for_it(held: HeldRun, tmp_path: Path) -> None:
+    """Its lock is free and the process lives: it belongs to the folder that it was copied from."""
+    copy = tmp_path / "copy"
+    shutil.copytree(held.folder, copy / ".quark-tui" / "runs" / held.folder.name)
+    state = read_run(str(copy / ".quark-tui" / "runs" / held.folder.name))
+    assert state.liveness == "unknown" and str(held.folder) in state.liveness_evidence
+
+
+def test_code_behind_a_linked_folder_counts(tmp_path: Path) -> None:
+    """P-92: what a model imports through a link is remote code like any other; a loop of links ends."""
+    model, elsewhere = tmp_path / "model", tmp_path / "elsewhere"
+    model.mkdir()
+    elsewhere.mkdir()
+    (elsewhere / "helper.py").write_text("A = 1\n")
+    (model / "pkg").symlink_to(elsewhere)
+    (elsewhere / "back").symlink_to(model)
+    subject = evidence.Subject((), str(model), sys.executable, ())
+    before = evidence.collect(subject, {})["files"]
+    (elsewhere / "helper.py").write_text("A = 2\n")
+    after = evidence.collect(subject, {})["files"]
+    assert [one["path"] for one, two in zip(before, after, strict=True) if one != two] == [str(model / "pkg/helper.py")]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from quark_tui.core.answer import WrongQuestion
-from quark_tui.core.text import clean, elide_end
+from quark_tui.core.text import clean, elide_end, has_credentials, redact
 
 #: Keys of the plan's rows, in the order in which they are shown.
 ROWS = (
@@ -190,6 +190,8 @@ def parse_set(key: str, text: str) -> Any:
     _row(key)
     if not isinstance(text, str):
         raise WrongQuestion(f"{key} needs a text")
+    if has_credentials(text):
+        raise WrongQuestion(f"{key} holds what looks like a credential, which would be written to the job's files")
     if key not in _PATHS:
         text = text.strip()
         if not text:
@@ -352,7 +354,7 @@ def changed(
         key, text = _pair(entry, "--reason")
         _row(key)
         if text.strip():
-            texts[key] = elide_end(clean(text.strip()), 2000)
+            texts[key] = elide_end(redact(clean(text.strip())), 2000)
         else:
             texts.pop(key, None)
     return replace(wishes, values=values, overrides=tuple(pairs.items()), exclude_added=tuple(added), reasons=texts)

@@ -57,7 +57,7 @@ class Subject:
 
 
 def collect(subject: Subject, environ: Mapping[str, str]) -> dict[str, Any]:
-    """``{"env", "files", "versions", "earlier_runs"}`` as they are now.
+    """``{"env", "files", "versions", "earlier_runs", "used_digests"}`` as they are now.
 
     Nothing is raised for a missing file: it is recorded as missing.
     """
@@ -70,6 +70,7 @@ def collect(subject: Subject, environ: Mapping[str, str]) -> dict[str, Any]:
         "files": files,
         "versions": versions(subject.search_path),
         "earlier_runs": [] if subject.runs is None else started_runs(subject.runs),
+        "used_digests": [] if subject.runs is None else _used(subject.runs),
     }
 
 
@@ -82,9 +83,29 @@ def started_runs(folder: str) -> list[str]:
     started = []
     for name in names:
         with contextlib.suppress(OSError, ValueError):
-            if atomic.read_json(f"{folder}/{name}/run.json").get("process"):
+            if was_started(f"{folder}/{name}", atomic.read_json(f"{folder}/{name}/run.json")):
                 started.append(name)
     return started
+
+
+def was_started(folder: str, run: Mapping[str, Any]) -> bool:
+    """True when the command of the run in ``folder`` was started: by its record, or by what it wrote of itself into
+    its lock right before."""
+    if run.get("process") or run.get("refused"):
+        return bool(run.get("process"))
+    try:
+        return os.stat(f"{folder}/alive.lock").st_size > 0
+    except OSError:
+        return False
+
+
+def _used(runs: str) -> list[str]:
+    """Digests that job.json names as used, for runs whose folder is gone."""
+    with contextlib.suppress(OSError, ValueError):
+        used = atomic.read_json(f"{os.path.dirname(runs)}/job.json").get("used_digests")
+        if isinstance(used, list):
+            return [item for item in used if isinstance(item, str)]
+    return []
 
 
 def versions(search_path: tuple[str, ...]) -> dict[str, str | None]:
@@ -97,7 +118,12 @@ def versions(search_path: tuple[str, ...]) -> dict[str, str | None]:
     return found
 
 
-def _walk(folder: str, depth: int = 0) -> Iterator[str]:
+def _walk(folder: str, depth: int = 0, seen: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Files below ``folder``, linked folders too (code is imported through them too); no folder inside itself."""
+    real = os.path.realpath(folder)
+    if real in seen:
+        return
+    seen |= {real}
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
@@ -105,11 +131,18 @@ def _walk(folder: str, depth: int = 0) -> Iterator[str]:
     for count, entry in enumerate(entries):
         if count >= _MAX_FILES:
             return
-        if entry.is_dir(follow_symlinks=False):
+        if _is_folder(entry):
             if depth < _MAX_DEPTH and entry.name not in _SKIPPED_FOLDERS:
-                yield from _walk(entry.path, depth + 1)
+                yield from _walk(entry.path, depth + 1, seen)
         else:
             yield entry.path
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def _whole(path: str) -> dict[str, Any]:

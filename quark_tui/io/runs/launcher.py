@@ -177,12 +177,14 @@ def _wait(read_end: int) -> dict[str, Any]:
 
 def _from_record(folder: str, run_id: str) -> Started:
     """Guard and supervisor ended without a word: believe what they wrote down."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         run = atomic.read_json(f"{folder}/run.json")
         if run.get("process"):
             return Started(folder, run_id, int(run["process"]["pid"]), None)
         if run.get("refused"):
             return Started(folder, run_id, None, run["refused"])
+        if evidence.was_started(folder, run):
+            return Started(folder, run_id, int(atomic.read_json(f"{folder}/alive.lock")["pid"]), None)
     refused = {
         "code": "launch_failed",
         "message": "guard and supervisor ended before the command was started",

@@ -10,6 +10,7 @@ import fcntl
 import os
 import signal
 import socket
+from typing import Any
 
 from quark_tui.core.run import HostIdentity
 
@@ -52,6 +53,11 @@ def start_ticks(pid: int) -> int | None:
         return int(fields[19]) if fields else None
     except (IndexError, ValueError):
         return None
+
+
+def identity(pid: int) -> dict[str, Any]:
+    """What tells the process ``pid`` from every other: pid, start time in ticks, host, boot and pid namespace."""
+    return {"pid": pid, "start_ticks": start_ticks(pid), "host": this_host().to_json()}
 
 
 def is_zombie(pid: int) -> bool:

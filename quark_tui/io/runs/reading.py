@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from quark_tui.core.run import Exit, HostIdentity, Liveness
+from quark_tui.core.run import STOP_FILES, Exit, HostIdentity, Liveness
 from quark_tui.core.text import clean
 from quark_tui.io import atomic
 from quark_tui.io.runs import process
@@ -66,6 +67,11 @@ def read_run(folder: str) -> RunState:
         run = atomic.read_json(f"{folder}/run.json")
     except (OSError, ValueError) as error:
         problem = f"run.json: {error}"
+    if run and not run.get("process") and not run.get("refused"):
+        # Its keepers were killed before they could write it down: the process itself did, into its lock.
+        with contextlib.suppress(OSError, ValueError):
+            own = atomic.read_json(f"{folder}/alive.lock")
+            run = {**run, "process": {**own, "started_at": run.get("created_at"), "recorded_by": "itself"}}
     if wrong := _mistyped(run):
         run, problem = {}, f"run.json: {wrong}"
     exit_record, exit_problem = _exit(folder)
@@ -82,7 +88,7 @@ def read_run(folder: str) -> RunState:
     times = [t for t in (changed, _stat(f"{folder}/run.json")[1], _stat(f"{folder}/exit.json")[1]) if t is not None]
     return RunState(
         folder, run, exit_record, exit_problem, liveness, evidence, log_size, max(times, default=None),
-        tuple(atomic.read_lines(f"{folder}/stops.jsonl")), problem,
+        tuple(record for name in STOP_FILES for record in atomic.read_lines(f"{folder}/{name}")), problem,
     )  # fmt: skip
 
 
@@ -157,7 +163,22 @@ def _liveness(folder: str, run: dict[str, Any]) -> tuple[Liveness | None, str]:
         then = HostIdentity.from_json((started or run)["host"])
     except (KeyError, TypeError, AttributeError):
         return "unknown", "run.json does not say on which host it started"
-    return _without_lock(then, process.this_host(), started or {}, held, filesystem(folder), _keeper(folder, started))
+    told = _without_lock(then, process.this_host(), started or {}, held, filesystem(folder), _keeper(folder, started))
+    if told[0] == "alive" and (origin := _elsewhere(folder, run)):
+        return (
+            "unknown",
+            f"this folder is a copy or was moved here from {clean(origin)}, whose run lives",
+        )
+    return told
+
+
+def _elsewhere(folder: str, run: dict[str, Any]) -> str:
+    """Where the run was started, when that is not this folder; "" when it is or when nobody can tell."""
+    origin = f"{run.get('job')}/.quark-tui/runs/{os.path.basename(folder)}"
+    try:
+        return "" if os.path.samefile(origin, folder) else origin
+    except OSError:
+        return origin if isinstance(run.get("job"), str) else ""
 
 
 def _keeper(folder: str, started: Any) -> int | None:

@@ -26,7 +26,7 @@ from typing import Any
 
 from quark_tui.core.approval import approval_digest, what_differs
 from quark_tui.core.command import Command
-from quark_tui.core.run import RUN_SCHEMA, Exit, ended_by_stop
+from quark_tui.core.run import RUN_SCHEMA, STOP_FILES, Exit, ended_by_stop
 from quark_tui.io import atomic
 from quark_tui.io.runs import evidence, process
 
@@ -56,9 +56,11 @@ class Refused(Exception):
 
 @dataclass
 class _Launch:
-    """Descriptors of one launch; the pipes tell guard and supervisor of each other and of the child."""
+    """One launch: ``folder`` is the run folder as its keepers write to it, ``home`` its path at the start; the pipes
+    tell guard and supervisor of each other and of the child."""
 
     folder: str
+    home: str
     ready: int | None
     lock: int | None
     pid_read: int = -1
@@ -217,7 +219,8 @@ def resources_left(folder: str) -> dict[str, int]:
 
 def sent_signals(folder: str) -> set[str]:
     """Names of the signals that ``stop`` recorded for this run."""
-    return {str(record["signal"]) for record in atomic.read_lines(f"{folder}/stops.jsonl") if "signal" in record}
+    records = [record for name in STOP_FILES for record in atomic.read_lines(f"{folder}/{name}")]
+    return {str(record["signal"]) for record in records if "signal" in record}
 
 
 def check(folder: str, run: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[list[Command], str]:
@@ -235,7 +238,7 @@ def check(folder: str, run: Mapping[str, Any], environ: Mapping[str, str]) -> tu
             raise Refused("already_running", f"run {sibling} of this job is alive")
         with contextlib.suppress(OSError, ValueError):
             other = atomic.read_json(f"{path}/run.json")
-            if other.get("process") and other.get("digest") == approved:
+            if evidence.was_started(path, other) and other.get("digest") == approved:
                 raise Refused("digest_used", f"this approval was used by run {sibling}")
     commands = [Command.from_json(command) for command in run["commands"]]
     now = evidence.collect(evidence.Subject.from_json(run["subject"]), environ)
@@ -273,6 +276,8 @@ def _run_child(launch: _Launch, command: Command, run: Mapping[str, Any], alive:
         os.dup2(log, 1)
         os.dup2(log, 2)
         os.set_inheritable(alive, True)
+        with contextlib.suppress(OSError):  # whoever finds no record of the process finds it here
+            os.pwrite(alive, json.dumps(process.identity(os.getpid())).encode(), 0)
         with contextlib.suppress(OSError):  # a guard that is gone must not keep the run from starting
             os.write(launch.pid_write, str(os.getpid()).encode())
         process.reset_signals()
@@ -287,13 +292,7 @@ def _run_child(launch: _Launch, command: Command, run: Mapping[str, Any], alive:
 def _record_process(launch: _Launch, pid: int, keeper: str) -> None:
     path = f"{launch.folder}/run.json"
     run = atomic.read_json(path)
-    run["process"] = {
-        "pid": pid,
-        "start_ticks": process.start_ticks(pid),
-        "started_at": utc_now(),
-        "recorded_by": keeper,
-        "host": process.this_host().to_json(),
-    }
+    run["process"] = {**process.identity(pid), "started_at": utc_now(), "recorded_by": keeper}
     atomic.write_json(path, run)
 
 
@@ -353,7 +352,7 @@ def _supervise(launch: _Launch) -> int:
     before = oom_kills()
     try:
         run = atomic.read_json(f"{folder}/run.json")
-        commands, _ = check(folder, run, os.environ)
+        commands, _ = check(launch.home, run, os.environ)
         if len(commands) != 1:
             raise Refused("run_unreadable", f"{len(commands)} commands in run.json, this supervisor runs one")
         log = os.open(f"{folder}/output.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -383,7 +382,10 @@ def _supervise(launch: _Launch) -> int:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         record.drop()
         traceback.print_exc()
-        _record_refusal(launch, Refused("run_unreadable", f"the run could not be prepared: {error!r}"))
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        reason = (error.strerror if isinstance(error, OSError) else None) or f"{type(error).__name__}: {error}"
+        message = f"the run could not be prepared: {reason}" + ("; make room where the job is" if full else "")
+        _record_refusal(launch, Refused("no_space" if full else "run_unreadable", message))
         return _NOT_STARTED
     with contextlib.suppress(OSError, ValueError):
         _record_process(launch, child, "supervisor")
@@ -445,6 +447,7 @@ def main(argv: list[str]) -> int:
         print("usage: guard RUN_FOLDER [READY_FD LOCK_FD]", file=sys.stderr)
         return 2
     folder = os.path.abspath(argv[1])
+    os.chdir(folder)  # everything of the run is written relative to it: the job may be moved while it runs
     ready, lock = (None if text == "-" else int(text) for text in (argv[2:] or ["-", "-"]))
     for descriptor in (ready, lock):
         if descriptor is not None:
@@ -453,7 +456,7 @@ def main(argv: list[str]) -> int:
         # At shutdown everyone is told to go: whoever keeps the record has to outlast the child.
         signal.signal(number, signal.SIG_IGN)
     become_subreaper()
-    launch = _Launch(folder, ready, lock)
+    launch = _Launch(".", folder, ready, lock)
     launch.pipes()
     supervisor = os.fork()
     if supervisor == 0:
