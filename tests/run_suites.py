@@ -31,11 +31,12 @@ LINT: tuple[tuple[str, ...], ...] = (
 )
 SUITES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "core": (("tests/core",), _TWO),
-    "io": (("tests/io", "tests/engine", "tests/demo"), ()),
+    "io": (("tests/io", "tests/demo"), ()),
+    "engine": (("tests/engine",), _TWO),
     "ui": (("tests/ui", "tests/terminal", "tests/test_wall.py", "tests/test_packaging.py"), _TWO),
     # Its counts are printed: what was found there is part of the answer.
     "corpus": (("tests/corpus",), ("-s",)),
-    "e2e": (("tests/e2e",), ()),
+    "e2e": (("tests/e2e",), _TWO),
 }
 
 

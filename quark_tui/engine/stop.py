@@ -108,10 +108,19 @@ def stop(path: str, name: str, yes: bool) -> Answer:
 def _can_record(folder: str) -> bool:
     """False where not even an INT could be put on record: then the order INT, TERM, KILL cannot be asked for."""
     try:
-        _append(folder, b"\n")
+        room = os.statvfs(folder).f_bavail > 0 and os.access(folder, os.W_OK)
     except OSError:
         return False
-    return True
+    for name in STOP_FILES:
+        try:
+            info = os.lstat(f"{folder}/{name}")
+        except OSError:
+            if room:
+                return True
+            continue
+        if room and stat.S_ISREG(info.st_mode) and info.st_size <= MAX_STOPS:
+            return True
+    return False
 
 
 def _described(pid: int) -> dict[str, object]:

@@ -46,7 +46,7 @@ def test_closed_streams_change_no_exit_status(tmp_path: Path, closed: str) -> No
     ids=lambda words: words[0],
 )
 def test_a_url_is_no_path_and_its_credentials_are_not_repeated(tmp_path: Path, words: tuple[str, ...]) -> None:
-    """I-15: no credential on a screen, wherever it was typed."""
+    """No credential on a screen, wherever it was typed."""
     done = ask(tmp_path, *words)
     assert done.returncode == 2 and done.stdout == "" and len(done.stderr.splitlines()) == 1
     assert "PLANTED" not in done.stderr

@@ -264,7 +264,7 @@ def _changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 @pytest.mark.parametrize(
     "name", ["run:run.json", "run:exit.json", ".quark-tui/job.json", "run:quant_plan.json", "quant_plan.json"]
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_any_value_of_another_kind(_wreck: Wreck, name: str, data: st.DataObject) -> None:
     """One value somewhere in a record is anything that JSON can hold, or more than that."""

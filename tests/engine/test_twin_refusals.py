@@ -137,8 +137,10 @@ def test_no_space(inside: Inside, target: Settings, model: Path, tmp_path: Path)
     code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from quark_tui.cli import main; sys.exit(main())"
     script = 'mount -t tmpfs -o size=64k none "$1" && shift && exec "$@"'
     done = subprocess.run(
-        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", str(mount)]
-        + [sys.executable, "-c", code, str(ROOT), *words],
+        [
+            *("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", str(mount)),
+            *(sys.executable, "-c", code, str(ROOT), *words),
+        ],
         cwd=tmp_path,
         capture_output=True,
         text=True,

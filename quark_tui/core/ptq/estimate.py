@@ -12,7 +12,8 @@ from quark_tui.core.ptq.analysis import element_bytes, integer
 from quark_tui.core.ptq.schemes import SchemeFacts
 from quark_tui.core.text import clean, human_bytes
 
-#: Resident memory of an idle quark-cli, bytes: its imports alone (570 to 690 MB measured with 0.12.post1 and 0.13).
+#: Peak resident memory of quark-cli beside model and output, bytes: tiny models took 1.2 to 1.3 GB with 0.12.post1 on a
+#: CPU and 2.1 GB with 0.13 on a GPU (measured; the imports alone 0.6 to 0.7 GB).
 BASE_MEMORY = 1_300_000_000
 
 # A header entry without its name, dtype, shape and offsets, and what those take on average.
