@@ -211,12 +211,14 @@ def living_run(path: str) -> RunState | None:
 
 
 def busy(state: RunState) -> Finding:
-    return block(
-        "already_running",
-        f"run {clean(state.id)} of this job is {state.liveness}",
-        state.liveness_evidence,
-        f"watch it with quark-tui status, or end it with {hint('stop', state.folder)}",
-    )
+    """The run that keeps a job from being changed or started again."""
+    if state.liveness == "unknown":
+        message = f"whether run {clean(state.id)} of this job lives cannot be told from here"
+        advice = "ask on its host; if that host or container is gone for good, make a new job for the same model"
+        return block("already_running", message, state.liveness_evidence, advice)
+    message = f"run {clean(state.id)} of this job is {state.liveness}"
+    advice = f"watch it with {hint('status', state.folder, '--follow')}, or end it with {hint('stop', state.folder)}"
+    return block("already_running", message, state.liveness_evidence, advice)
 
 
 def held() -> Finding:
