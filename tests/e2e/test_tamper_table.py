@@ -247,7 +247,11 @@ def prepared(used: Job) -> Iterator[Path]:
     record.pop("log", None)
     launcher.write_archive(str(fresh / "supervisor.pyz"))
     (fresh / "run.json").write_text(json.dumps(record))
+    job = Path(used.path) / ".quark-tui" / "job.json"
+    kept = job.read_bytes()
+    job.write_text(json.dumps({**json.loads(kept), "used_digests": []}))
     yield fresh
+    job.write_bytes(kept)
     shutil.rmtree(fresh)
     aside.rename(used.run_folder)
 
