@@ -322,11 +322,11 @@ def test_a_variable_changed_before_the_guard(prepared: Path, used: Job) -> None:
 
 def test_the_guard_on_an_unchanged_copy(prepared: Path, used: Job) -> None:
     """The rows above mean something only because this one starts."""
-    process = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(prepared / "supervisor.pyz"), "guard", str(prepared)], env=dict(used.twin.env)
-    )
-    pid = until(lambda: (json.loads((prepared / "run.json").read_text())["process"] or {}).get("pid"), "it started", 60)
-    assert used.quark_processes() == [pid]
-    os.kill(pid, 9)
-    assert process.wait(TIMEOUT) == 0
+    guard = [sys.executable, "-I", "-S", str(prepared / "supervisor.pyz"), "guard", str(prepared)]
+    with subprocess.Popen(guard, env=dict(used.twin.env)) as process:
+        until(lambda: used.quark_processes() or process.poll() is not None, "it started, or was refused", 60)
+        for pid in used.quark_processes():
+            os.kill(pid, 9)
+    assert process.returncode == 0
+    assert json.loads((prepared / "run.json").read_text())["refused"] is None
     assert json.loads((prepared / "exit.json").read_text())["signal"] == 9
