@@ -507,6 +507,15 @@ def test_size_and_tokenizer_changes_are_said_and_cost_nothing() -> None:
     assert (ok(same, "tokenizer_unchanged"), ok(same, "size_plausible")) == (True, True)
 
 
+def test_a_vocabulary_that_the_source_never_had_is_said() -> None:
+    """transformers 5.2 makes up an empty tokenizer where there is none, and quark-cli ends with 0."""
+    seen = evidence(recipe())
+    bare = tuple(file for file in seen.tokenizer if file.name == "tokenizer_config.json")
+    for source in ((), bare):
+        result = verify(seen, plan=plan("fp8"), inventory=inventory(), source=Source(source, None, None))
+        assert ok(result, "tokenizer_unchanged") is False and "made up" in said(result, "tokenizer_unchanged")
+
+
 def test_the_digest_follows_what_was_observed() -> None:
     seen = evidence(recipe())
     first = verify(seen).digest

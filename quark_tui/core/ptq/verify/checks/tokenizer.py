@@ -19,12 +19,16 @@ _VOCABULARY = (
 )
 
 
+def _is_vocabulary(name: str) -> bool:
+    return name in _VOCABULARY or name.endswith(".tiktoken")
+
+
 def tokenizer_present(case: Case) -> Check:
     code = "tokenizer_present"
     if case.export.refused:
         return Check(code, None, "The folder could not be looked into.", case.export.problem)
     files = {file.name: file for file in case.export.tokenizer}
-    vocabulary = [name for name in files if name in _VOCABULARY or name.endswith(".tiktoken")]
+    vocabulary = [name for name in files if _is_vocabulary(name)]
     bad = [f"{name}: {file.problem}" for name, file in files.items() if file.problem]
     empty = [name for name in (*vocabulary, "tokenizer_config.json") if name in files and files[name].size == 0]
     missing = [] if vocabulary else ["a vocabulary (tokenizer.json, tokenizer.model, …)"]
@@ -47,6 +51,17 @@ def tokenizer_unchanged(case: Case) -> Check:
     if source is None:
         return Check(code, None, "There is no source to compare with.", weight="advisory")
     mine = {file.name: file for file in case.export.tokenizer}
+    invented = sorted(name for name in mine if _is_vocabulary(name))
+    if invented and not any(_is_vocabulary(file.name) for file in source):
+        # Seen with transformers 5.2: a model without a vocabulary gets an empty one, and quark-cli ends with 0.
+        return Check(
+            code,
+            False,
+            "The source has no vocabulary; the one of the output was made up while loading.",
+            some_names(invented),
+            "Put the model's own tokenizer beside its weights and quantize again: calibration saw invented tokens.",
+            weight="advisory",
+        )
     changed: list[str] = []
     compared = 0
     for file in source:
