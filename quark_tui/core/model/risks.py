@@ -56,7 +56,7 @@ def tokenizer(listing: Mapping[str, int], remote_code: Sequence[RemoteCode]) -> 
             "tokenizer_missing",
             "no tokenizer file that is known" + (", but the tokenizer has code of its own" if own else ""),
             "looked for tokenizer.json, tokenizer.model, spiece.model, *.tiktoken, vocab.txt, vocab.json + merges.txt",
-            "Copy the model's tokenizer files into its folder: without them quark-cli fails, or calibrates with one made up.",
+            "Copy the model's tokenizer files into its folder: without them quark-cli fails, or makes one up.",
         )
     ]
 
