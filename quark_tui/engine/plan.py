@@ -38,12 +38,13 @@ def plan(
                 return _changed(where, sets, overrides, excludes, reasons, environ)
         except jobs.JobBusy:
             return _answer(gather(where, job, environ), (held(),))
-    situation = gather(where, job, environ)
     with contextlib.suppress(jobs.JobBusy, OSError), jobs.locked(where, 0):
         # Looking regenerates what is missing or no longer holds, where it can; it needs no right to write.
+        situation = gather(where, open_job(where)[1], environ)
         if living_run(where) is None:
-            _keep(gather(where, open_job(where)[1], environ))
-    return _answer(situation, ())
+            _keep(situation)
+        return _answer(situation, ())
+    return _answer(gather(where, job, environ), ())
 
 
 def _changed(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import functools
 import json
 import math
-import os
-import stat
 from collections.abc import Mapping
 from typing import Any
 
@@ -109,7 +106,11 @@ def read(path: str) -> dict[str, Any]:
     Time and memory are bounded whatever the file holds: only regular files, up to 64 MB (YAML 1 MB), no YAML aliases.
     """
     try:
-        value = _yaml_value(_bytes(path, _MAX_YAML)) if path.endswith(".yaml") else _json_value(_bytes(path, _MAX_JSON))
+        value = (
+            _yaml_value(atomic.read_bytes(path, _MAX_YAML))
+            if path.endswith(".yaml")
+            else _json_value(atomic.read_bytes(path, _MAX_JSON))
+        )
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
@@ -120,21 +121,6 @@ def read(path: str) -> dict[str, Any]:
     if wrong := problem(_schema_of(path), value):
         raise ArtifactProblem(path, wrong)
     return value
-
-
-def _bytes(path: str, limit: int) -> bytes:
-    """Raises OSError, or ValueError for what is no regular file or larger than ``limit`` bytes."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
-        with open(descriptor, "rb", closefd=False) as file:
-            data = file.read(limit + 1)
-    finally:
-        os.close(descriptor)
-    if len(data) > limit:
-        raise ValueError(f"more than {limit} bytes")
-    return data
 
 
 def _json_value(data: bytes) -> Any:

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from quark_tui.core.logtext import Line
 
@@ -28,18 +28,7 @@ PhaseKey = Literal[
     "evaluate",
 ]
 #: In the order in which quark-cli goes through them; ``algorithm`` and ``evaluate`` are not part of every run.
-PHASES: tuple[PhaseKey, ...] = (
-    "import",
-    "model",
-    "tokenizer",
-    "calibration_data",
-    "replace",
-    "algorithm",
-    "calibrate",
-    "freeze",
-    "export",
-    "evaluate",
-)
+PHASES: tuple[PhaseKey, ...] = get_args(PhaseKey)
 
 _STARTS: tuple[tuple[str, PhaseKey], ...] = (
     ("Working directory is now=", "model"),
