@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from quark_tui.io.target import Target, TargetProblem, find_interpreter, probe
+from tests.support.waiting import until
 
 
 def _script(path: Path, text: str) -> str:
@@ -186,14 +187,21 @@ def test_no_file_a_folder_and_an_odd_name(tmp_path: Path) -> None:
         assert caught.value.message.isprintable()
 
 
+def _gone(pid: int) -> bool:
+    """A killed process is still seen until the kernel has taken it off its processor, and until it is reaped."""
+    try:
+        return ") Z " in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return True
+
+
 def test_nothing_of_a_hanging_interpreter_is_left(tmp_path: Path) -> None:
     """Its whole process group is ended, and its pipes do not keep the probe waiting."""
     mark = tmp_path / "pid"
     fake = _script(tmp_path / "python", f"#!/bin/sh\nsleep 300 &\necho $! > {mark}\nwait\n")
     with pytest.raises(TargetProblem):
         probe(fake, {"PATH": os.environ["PATH"]}, timeout=0.5)
-    state = Path(f"/proc/{mark.read_text().strip()}/stat")
-    assert not state.exists() or ") Z " in state.read_text()
+    until(lambda: _gone(int(mark.read_text())), "the end of what the interpreter had started")
 
 
 _JSON = st.recursive(
