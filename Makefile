@@ -11,7 +11,7 @@ help:
 	@echo "make test       lint, then every suite; says what each took"
 	@echo "make lint       ruff, mypy, import contracts"
 	@echo "make bench      budgets as ratios, measured in one run"
-	@echo "make demo       the demonstration environment: a real quark-cli and small models"
+	@echo "make demo       a real quark-cli with a small model, and the app opened on a job for it"
 	@echo "make build      wheel and source distribution under dist/"
 	@echo "make snapshots  write the text frames of the screens anew"
 	@echo "make clean      remove what was made here, the environment too"
@@ -34,7 +34,7 @@ bench: $(STAMP)
 	@$(BIN)/python -m benchmarks
 
 demo: $(STAMP)
-	@$(BIN)/python -m quark_tui.demo prepare
+	@exec $(BIN)/python -m quark_tui.demo open
 
 build: $(STAMP)
 	$(BIN)/python -m build --no-isolation --outdir dist .

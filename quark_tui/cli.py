@@ -53,14 +53,34 @@ def _override(text: str) -> tuple[str, str]:
     return pattern, scheme
 
 
+def _app_options(parser: argparse.ArgumentParser) -> None:
+    options = parser.add_argument_group("options of the app")
+    options.add_argument("--ascii", action="store_const", const="on", help="only ASCII is drawn")
+    options.add_argument(
+        "--no-mouse", dest="mouse", action="store_const", const=False, help="leave the mouse to the terminal"
+    )
+    options.add_argument("--color", choices=["auto", "true", "256", "16", "none"], help="colours that are sent")
+    options.add_argument("--theme", metavar="NAME", help="quark-dark, quark-light, quark-ansi, or one of your own")
+
+
+def _app_parser() -> argparse.ArgumentParser:
+    """What opens the app: its options and a path."""
+    parser = _Parser(prog="quark-tui", add_help=False, allow_abbrev=False)
+    _app_options(parser)
+    parser.add_argument("path", metavar="PATH", nargs="?")
+    return parser
+
+
 def _parser() -> argparse.ArgumentParser:
+    """Every command; the app's options are here for their help."""
     parser = _Parser(
         prog="quark-tui",
         description="Quantize large language models with AMD Quark from a terminal. Without a command the app opens.",
-        epilog="quark-tui [PATH] opens the app on a job, a run, a model directory or a folder of jobs.",
+        epilog="quark-tui [OPTIONS] [PATH] opens the app on a job, a run, a model directory or a folder of jobs.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"quark-tui {quark_tui.__version__}")
+    _app_options(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     made: dict[str, argparse.ArgumentParser] = {}
     for name, help_text in _COMMANDS.items():
@@ -352,28 +372,42 @@ def _unexpected(error: Exception) -> str:
 
 
 def _main(words: list[str]) -> int:
-    if not words or (words[0] not in _COMMANDS and not words[0].startswith("-")):
-        if len(words) > 1:
-            raise WrongQuestion(f"quark-tui: no command {words[0]!r} (try quark-tui --help)")
-        return _open(words[0] if words else None)
+    first = words[0] if words else ""
+    asks_help = first.startswith("-") and not {"-h", "--help", "--version"}.isdisjoint(words)
+    if first not in _COMMANDS and not asks_help:
+        return _open(words)
     arguments = _parser().parse_args(words)
-    if arguments.command is None:
-        return _open(None)
     answer = _ANSWERS[arguments.command](arguments)
     _print(answer, arguments.json)
     return answer.exit
 
 
-def _open(path: str | None) -> int:
+def _open(words: list[str]) -> int:
     from quark_tui.io.paths import absolute
 
+    arguments, more = _app_parser().parse_known_args(words)
+    named: str | None = arguments.path
+    if named in _COMMANDS:
+        raise WrongQuestion(f"quark-tui: {named} is a command, it stands first; ./{named} opens what is called so")
+    if more and (unknown := [word for word in more if word.startswith("-")]) and (not named or os.path.exists(named)):
+        raise WrongQuestion(f"quark-tui: unrecognized arguments: {' '.join(unknown)} (try quark-tui --help)")
+    if more:
+        raise WrongQuestion(f"quark-tui: no command {named!r} (try quark-tui --help)")
     target: str | None = None
-    if path is not None:
-        target = absolute(path)
+    if named is not None:
+        target = absolute(named)
         if not os.path.exists(target):
             raise WrongQuestion(f"quark-tui: {target}: no such path, and no command (try quark-tui --help)")
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "") in ("", "dumb"):
         raise WrongQuestion("quark-tui: the app needs a terminal; every screen has a plain twin: quark-tui --help")
+    from quark_tui.io import settings
+    from quark_tui.ui import terminal
+
+    inherited = dict(os.environ)  # what runs inherit: taken before this process sets anything for itself
+    options = settings.Options(arguments.theme, arguments.ascii, arguments.color, arguments.mouse)
+    chosen, findings = settings.load(options, inherited)
+    found = terminal.terminal(inherited, chosen.ascii, chosen.color, chosen.mouse)
+    terminal.apply(found, os.environ)
     from quark_tui.ui.app import run_app
 
-    return run_app(target)
+    return run_app(target, inherited, settings=chosen, terminal=found, findings=findings)

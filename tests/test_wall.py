@@ -93,14 +93,15 @@ sys.exit(cli.main(sys.argv[2:]))
 """
 
 
-@pytest.mark.parametrize("named", [False, True], ids=["no path", "a job"])
-def test_home_has_imported_nothing_heavy_at_its_first_paint_and_a_second_after(tmp_path: Path, named: bool) -> None:
+@pytest.mark.parametrize("known", [False, True], ids=["no job", "a job under the cursor"])
+def test_home_has_imported_nothing_heavy_at_its_first_paint_and_a_second_after(tmp_path: Path, known: bool) -> None:
     job = tmp_path / "job"
     (job / ".quark-tui" / "runs" / "1").mkdir(parents=True)
     (job / ".quark-tui" / "job.json").write_text('{"workflow": "ptq", "model": "/m", "output": "/o", "state": {}}')
     (job / ".quark-tui" / "runs" / "1" / "run.json").write_text("{}")
     (tmp_path / "watched.py").write_text(WATCHED)
-    argv = [sys.executable, str(tmp_path / "watched.py"), str(tmp_path / "seen.json"), *([str(job)] if named else [])]
+    root = [str(tmp_path)] if known else []
+    argv = [sys.executable, str(tmp_path / "watched.py"), str(tmp_path / "seen.json"), *root]
     env = {"PATH": "/usr/bin:/bin", "TERM": "xterm-256color", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
     with Terminal(argv, env) as terminal:
         assert terminal.wait() == 0, bytes(terminal.raw[-1000:])
@@ -109,3 +110,4 @@ def test_home_has_imported_nothing_heavy_at_its_first_paint_and_a_second_after(t
         assert "quark_tui.ui.screens.home" in seen[moment]
         assert not tops(set(seen[moment])) & (HEAVY | TARGET), moment
     assert "quark_tui.engine.listing" in seen["one second later"]
+    assert ("quark_tui.engine.truths" in seen["one second later"]) is known

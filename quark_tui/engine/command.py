@@ -41,13 +41,15 @@ _NOTHING: dict[str, Any] = {"env": {}, "files": [], "versions": {}, "earlier_run
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A command as far as it can be made: ``command`` is None when the plan or quark-cli is missing."""
+    """A command as far as it can be made: ``command`` is None when the plan or quark-cli is missing. ``environment``
+    are those of the findings that are about the target interpreter and this machine."""
 
     situation: Situation
     plan: dict[str, Any] | None
     command: Command | None
     subject: evidence.Subject | None
     findings: tuple[Finding, ...]
+    environment: tuple[Finding, ...]
 
     def write_manifest(self, given: Mapping[str, Mapping[str, Any]], run_folder: str | None = None) -> None:
         """run_manifest.yaml with this exact command, for the job and for its run. Raises OSError or ArtifactProblem."""
@@ -95,7 +97,8 @@ def build(situation: Situation, environ: Mapping[str, str]) -> Built:
             )
         )
     findings += situation.view.findings
-    findings += _environment(situation, environ)
+    environment = _environment(situation, environ)
+    findings += environment
     target = situation.asked.target
     command = subject = None
     shown = plan if plan is not None and not wrong else situation.view.plan
@@ -120,7 +123,7 @@ def build(situation: Situation, environ: Mapping[str, str]) -> Built:
         findings.append(busy(alive))
     elif earlier := _earlier(situation.path):
         findings.append(earlier)
-    return Built(situation, shown, command, subject, tuple(dict.fromkeys(findings)))
+    return Built(situation, shown, command, subject, tuple(dict.fromkeys(findings)), tuple(environment))
 
 
 def _earlier(path: str) -> Finding | None:
@@ -201,7 +204,12 @@ def command(path: str, environ: Mapping[str, str]) -> Answer:
         situation = gather(where, job, environ)
     except Unreadable as problem:
         return _impossible(absolute(path), problem.finding)
-    built = build(situation, environ)
+    return answered(build(situation, environ), environ)
+
+
+def answered(built: Built, environ: Mapping[str, str]) -> Answer:
+    """What ``command`` says of it; what its digest stands for is remembered. Raises OSError when that cannot be."""
+    situation, where = built.situation, built.situation.path
     inputs = evidence.collect(built.subject, environ) if built.subject else _NOTHING
     blocked = sorted({finding.code for finding in built.findings if finding.level == "block"})
     digest = None
@@ -217,7 +225,7 @@ def command(path: str, environ: Mapping[str, str]) -> Answer:
         "estimate": situation.view.estimate.to_json(),
         "remote_code": [code.to_json() for code in situation.intake.remote_code],
         "expected_files": [
-            f"{planning.output_dir(situation.wishes, job.output)}/{name}" for name in manifests.EXPECTED_FILES
+            f"{planning.output_dir(situation.wishes, situation.job.output)}/{name}" for name in manifests.EXPECTED_FILES
         ],
         "next": None if digest is None else hint("run", where, "--approve", digest),
         "holders": _holders(situation.seen["gpus"]),

@@ -15,6 +15,7 @@ from quark_tui.engine.command import build, checkpoints
 from quark_tui.engine.hint import hint
 from quark_tui.engine.locate import Unreadable, open_job
 from quark_tui.engine.situation import Situation, busy, gather, held, living_run, remove
+from quark_tui.engine.standing import waiting
 from quark_tui.io import artifacts, jobs
 from quark_tui.io.runs.supervisor import utc_now
 
@@ -72,7 +73,7 @@ def _analysis(
     job = replace(
         job,
         confirmations=confirmations,
-        state={"word": "waits", "where": "confirm the plan", "updated_at": now.confirmed_at},
+        state=waiting(job.state, "plan", now.confirmed_at),
     )
     jobs.write_job(situation.path, job)
     after = replace(situation, job=job, analysis_confirmed=True)
@@ -106,7 +107,7 @@ def _plan(situation: Situation, digest: str, via: str, environ: Mapping[str, str
     job = replace(
         situation.job,
         confirmations={**situation.job.confirmations, "plan": now},
-        state={"word": "waits", "where": "approve the command", "updated_at": now.confirmed_at},
+        state=waiting(situation.job.state, "command", now.confirmed_at),
     )
     artifacts.write(situation.file("quant_plan.json"), plan)
     jobs.write_job(situation.path, job)

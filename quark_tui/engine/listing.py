@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from quark_tui.core.run import verdict
+from quark_tui.core.run import Exit, verdict
 from quark_tui.core.text import clean, redact
 from quark_tui.io import jobs
+from quark_tui.io.glance import Glance
 from quark_tui.io.runs import process
 from quark_tui.io.runs.reading import read_run
 
 _DEPTH = 3
 _PROGRAMS = {"quark-cli": "ptq", "quark-quant-perf": "quant-perf"}
+#: Bytes at the end of a living run's log that a list looks at.
+_TAIL = 64 << 10
 #: Verdicts in the order in which they need a person.
 ORDER = ("running", "not_started", "interrupted", "unknown", "failed", "unreadable", "partial", "succeeded")
 
@@ -53,6 +58,7 @@ def _row(
 ) -> dict[str, Any]:  # fmt: skip
     return {
         "path": path,
+        "name": os.path.basename(path.rstrip("/")),
         "kind": kind,
         "model": model,
         "verdict": word,
@@ -63,48 +69,140 @@ def _row(
     }
 
 
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """What job.json says for lists; ``run`` is the run that ``word`` is about."""
+
+    workflow: str
+    model: str | None
+    output: str | None
+    word: str | None
+    where: str | None
+    updated_at: str | None
+    run: str | None
+    accepted: bool
+
+
+def _stated(data: dict[str, Any]) -> _Stated:
+    held = data.get("state")
+    state: dict[str, Any] = held if isinstance(held, dict) else {}
+    return _Stated(
+        workflow=str(data.get("workflow", "ptq")),
+        model=_text(data.get("model")),
+        output=_text(data.get("output")),
+        word=_text(state.get("word")),
+        where=_text(state.get("where")),
+        updated_at=_text(state.get("updated_at")),
+        run=_text(state.get("run")),
+        accepted=isinstance(data.get("accepted"), dict),
+    )
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _started(run: dict[str, Any]) -> str | None:
+    held = run.get("process")
+    return _text(held.get("started_at")) if isinstance(held, dict) else None
+
+
+_job_of = Glance(_stated, 64 << 20)
+_start_of = Glance(_started, 64 << 20)
+_exit_of = Glance(Exit.from_json)
+
+
 def job_row(path: str) -> tuple[dict[str, Any], int | None]:
     """One job for a list, from plain JSON and the newest run's lock, and the pid of its living process.
 
     Headers are not read: an ended run with status 0 is named by what the last ``verify`` or ``accept`` recorded, else
     ``unknown``. Raises OSError or ValueError when job.json cannot be read.
     """
-    data = jobs.summary(path)
-    stated = data.get("state")
-    state: dict[str, Any] = stated if isinstance(stated, dict) else {}
-    model = data.get("model")
-    name = os.path.basename(model.rstrip("/")) if isinstance(model, str) else None
-    folders = jobs.run_folders(path)
+    job = _job_of(jobs.job_file(path))
+    name = os.path.basename(job.model.rstrip("/")) if job.model is not None else None
+    folder = newest_run(path)
     liveness, word, started, pid = None, "not_started", None, None
-    where = state.get("where")
-    if folders:
-        run = read_run(folders[-1])
-        recorded = state.get("word") if state.get("run") == run.id else None
+    where = "accepted" if job.accepted else job.where
+    if folder is not None:
+        run = os.path.basename(folder)
+        recorded = job.word if job.run == run else None
         verified = {"succeeded": "verified", "partial": "partial", "failed": "failed"}.get(str(recorded))
-        liveness, word = verdict(run.exit, run.liveness, _has_output(data, run.run), verified)
-        started = (run.process or {}).get("started_at")
-        pid = (run.process or {}).get("pid") if liveness == "alive" else None
-        if word != "not_started" and not recorded:
-            where = "finished, to be verified" if word == "unknown" and run.exit else None
-    updated = state.get("updated_at")
-    return (
-        _row(
-            path,
-            str(data.get("workflow", "ptq")),
-            name,
-            word,
-            liveness,
-            where if isinstance(where, str) else None,
-            started,
-            updated if isinstance(updated, str) else None,
-        ),
-        pid if isinstance(pid, int) else None,
-    )
+        ended = _ended(folder)
+        if ended is not None:
+            liveness, word = verdict(ended, None, True, verified)
+            with contextlib.suppress(OSError, ValueError):
+                started = _start_of(f"{folder}/run.json")
+        else:
+            state = read_run(folder)
+            ended = state.exit  # damaged a moment ago, or written since
+            liveness, word = verdict(ended, state.liveness, _has_output(job, state.run), verified)
+            started = (state.process or {}).get("started_at")
+            pid = (state.process or {}).get("pid") if liveness == "alive" else None
+        if word == "running":
+            where = _progress(folder)
+        elif word != "not_started":
+            where = _after(job, recorded, word, ended)
+    row = _row(path, job.workflow, name, word, liveness, where, _text(started), job.updated_at)
+    return row, pid if isinstance(pid, int) else None
 
 
-def _has_output(job: dict[str, Any], run: dict[str, Any]) -> bool:
+def newest_run(path: str) -> str | None:
+    """The last of the job's run folders: their names sort by time."""
+    with contextlib.suppress(OSError), os.scandir(f"{path}/.quark-tui/runs") as entries:
+        name = max((entry.name for entry in entries if entry.is_dir()), default=None)
+        return None if name is None else f"{path}/.quark-tui/runs/{name}"
+    return None
+
+
+def _ended(folder: str) -> Exit | None:
+    """How the run ended, None where no sound record says so: then it has to be looked at closely."""
+    with contextlib.suppress(OSError, ValueError):
+        return _exit_of(f"{folder}/exit.json")
+    return None
+
+
+def _after(job: _Stated, recorded: str | None, word: str, ended: Exit | None) -> str | None:
+    """Where a job stands whose run is over."""
+    if recorded:
+        return job.where
+    if job.accepted:
+        return "accepted"
+    if job.word == "waits" and ended is not None and (job.updated_at or "") > ended.ended_at:
+        return job.where  # its plan was changed since
+    return "finished, to be verified" if word == "unknown" and ended is not None else None
+
+
+def _progress(folder: str) -> str:
+    """The step that the end of a living run's log tells, in words."""
+    from quark_tui.core.logtext import Folder
+    from quark_tui.core.ptq.phases import PhaseKey, Phases
+    from quark_tui.io.log.tail import read_tail
+
+    words: dict[PhaseKey | None, str] = {
+        None: "started",
+        "import": "importing Quark",
+        "model": "loading the weights",
+        "tokenizer": "loading the tokenizer",
+        "calibration_data": "loading the calibration data",
+        "replace": "replacing modules",
+        "algorithm": "algorithm",
+        "calibrate": "calibration",
+        "freeze": "freezing",
+        "export": "export",
+        "evaluate": "evaluation",
+    }
+    folder_of_lines, phases = Folder(), Phases()
+    lines = folder_of_lines.feed(read_tail(f"{folder}/output.log", _TAIL).data)
+    phases.feed(lines, folder_of_lines.pending)
+    told = phases.report()
+    bar = told.progress
+    counted = told.current is not None and bar is not None and bar.total is not None and bar.total >= bar.done
+    return words[told.current] + (f" {bar.done} of {bar.total}" if bar is not None and counted else "")
+
+
+def _has_output(job: _Stated, run: dict[str, Any]) -> bool:
     about = run.get("about")
-    output = about.get("output_dir") if isinstance(about, dict) else job.get("output")
+    output = about.get("output_dir") if isinstance(about, dict) else job.output
     try:
         return isinstance(output, str) and bool(os.listdir(output))
     except OSError:

@@ -91,3 +91,14 @@ def open_job(path: str) -> tuple[str, Job]:
 
 def unreadable_job(message: str) -> Unreadable:
     return Unreadable("job_unreadable", message, "restore .quark-tui/job.json, or make another job with quark-tui new")
+
+
+def what_is(path: str) -> str:
+    """``job``, ``run``, ``model`` (a model directory), ``folder`` or ``other``; nothing inside is read."""
+    if jobs.is_job(path):
+        return "job"
+    if is_run(path):
+        return "run"
+    if os.path.isfile(f"{path}/config.json"):
+        return "model"
+    return "folder" if os.path.isdir(path) else "other"

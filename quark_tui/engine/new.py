@@ -14,6 +14,7 @@ from quark_tui.core.text import clean
 from quark_tui.engine.environment import resolve_interpreter
 from quark_tui.engine.model import model_path
 from quark_tui.engine.situation import Situation, gather
+from quark_tui.engine.standing import waiting
 from quark_tui.io import artifacts, jobs
 from quark_tui.io.paths import absolute
 from quark_tui.io.runs.supervisor import utc_now
@@ -30,10 +31,12 @@ def new(
     python: str | None,
     sets: Sequence[tuple[str, str]],
     environ: Mapping[str, str],
+    reasons: Sequence[tuple[str, str]] = (),
 ) -> Answer:
     """A job in ``directory``; a refused wish makes nothing, a blocking finding about the model still makes the job.
 
-    Raises WrongQuestion for a model directory that does not exist, an unknown row key or a value of the wrong type.
+    ``sets`` are rows of the plan with their values as text, ``reasons`` rows with why they have them. Raises
+    WrongQuestion for a model directory that does not exist, an unknown row key or a value of the wrong type.
     """
     path = absolute(directory)
     if workflow != "ptq":
@@ -51,7 +54,7 @@ def new(
     source = model_path(model)
     if taken := _taken(path):
         return _refused(path, taken)
-    wishes = wishing.changed(wishing.Wishes(), sets)
+    wishes = wishing.changed(wishing.Wishes(), sets, reasons=reasons)
     job = Job(
         workflow=workflow,
         created_at=utc_now(),
@@ -79,7 +82,7 @@ def new(
 def _stated(job: Job) -> Job:
     from dataclasses import replace
 
-    return replace(job, state={"word": "waits", "where": "confirm the analysis", "updated_at": utc_now()})
+    return replace(job, state=waiting({}, "analysis", utc_now()))
 
 
 def _interpreter(python: str | None, environ: Mapping[str, str]) -> str | None:

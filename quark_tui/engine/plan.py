@@ -9,6 +9,7 @@ from typing import Any
 
 from quark_tui.core.answer import Answer
 from quark_tui.core.finding import Finding, blocks
+from quark_tui.core.job import Job
 from quark_tui.core.ptq import plan as planning
 from quark_tui.core.ptq import wishes as wishing
 from quark_tui.core.ptq.catalog import Catalog
@@ -16,6 +17,7 @@ from quark_tui.core.ptq.schemes import facts_for
 from quark_tui.engine.hint import hint
 from quark_tui.engine.locate import open_job
 from quark_tui.engine.situation import Situation, busy, gather, held, living_run, remove
+from quark_tui.engine.standing import earliest_open, waiting
 from quark_tui.io import artifacts, jobs
 from quark_tui.io.runs.supervisor import utc_now
 
@@ -37,14 +39,19 @@ def plan(
             with jobs.locked(where):
                 return _changed(where, sets, overrides, excludes, reasons, environ)
         except jobs.JobBusy:
-            return _answer(gather(where, job, environ), (held(),))
+            return answered(gather(where, job, environ), (held(),))
+    return answered(looked_at(where, job, environ))
+
+
+def looked_at(where: str, job: Job, environ: Mapping[str, str]) -> Situation:
+    """The job at ``where`` as it is now. Looking regenerates what is missing or no longer holds, where it can; it needs
+    no right to write, and ``job`` is what is known of a job that another quark-tui holds. Raises as ``gather`` does."""
+    situation = None
     with contextlib.suppress(jobs.JobBusy, OSError), jobs.locked(where, 0):
-        # Looking regenerates what is missing or no longer holds, where it can; it needs no right to write.
         situation = gather(where, open_job(where)[1], environ)
         if living_run(where) is None:
-            _keep(situation)
-        return _answer(situation, ())
-    return _answer(gather(where, job, environ), ())
+            keep_plan(situation)
+    return situation or gather(where, job, environ)
 
 
 def _changed(
@@ -53,28 +60,28 @@ def _changed(
     """With the job's lock held: the job as it is now, changed as a whole or not at all."""
     situation = gather(where, open_job(where)[1], environ)
     if alive := living_run(where):
-        return _answer(situation, (busy(alive),))
+        return answered(situation, (busy(alive),))
     texts = [f"{pattern}={scheme}" for pattern, scheme in overrides]
     wishes = wishing.changed(situation.wishes, sets, texts, excludes, reasons)
     after = situation.wishing(wishes, environ)
     refused = planning.refusals(situation.view, after.view, wishing.touched(sets, texts, excludes))
     if refused:
-        return _answer(situation, refused)
+        return answered(situation, refused)
     if after.plan_digest != situation.plan_digest:
         # What was confirmed is not what the plan says now.
         kept = {name: one for name, one in after.job.confirmations.items() if name != "plan"}
         after = replace(after, job=replace(after.job, confirmations=kept))
-    state = {"word": "waits", "where": "confirm the plan", "updated_at": utc_now()}
-    after = replace(after, job=replace(after.job, state=state))
+    checkpoint = earliest_open(after.analysis_confirmed, after.plan_confirmed)
+    after = replace(after, job=replace(after.job, state=waiting(after.job.state, checkpoint, utc_now())))
     jobs.write_job(where, after.job)
-    _keep(after)
+    keep_plan(after)
     if not after.plan_confirmed:
         # It records another command; what was run by it keeps a copy in its run folder.
         remove(after.file("run_manifest.yaml"))
-    return _answer(after, ())
+    return answered(after, ())
 
 
-def _keep(situation: Situation) -> None:
+def keep_plan(situation: Situation) -> None:
     """quant_plan.json says what the wishes mean now, once Checkpoint 1 was passed; before that there is none."""
     path = situation.file("quant_plan.json")
     plan_now = situation.view.plan
@@ -120,7 +127,8 @@ def _next(situation: Situation, blocked: bool) -> str | None:
     return hint("command", situation.path)
 
 
-def _answer(situation: Situation, refused: Sequence[Finding]) -> Answer:
+def answered(situation: Situation, refused: Sequence[Finding] = ()) -> Answer:
+    """What ``plan`` says of a job; of a change that was ``refused`` only that is said."""
     findings: list[Finding] = list(refused)
     if not situation.analysis_confirmed and not refused:
         findings.append(

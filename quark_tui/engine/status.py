@@ -92,6 +92,7 @@ def status(path: str, now: float | None = None, log: LogReader | None = None) ->
         "advice": failures.advice(failure),
         "failure": failures.record(state, failure, plan, output),
         "accepted": place.job.accepted.to_json() if place.job and place.job.accepted else None,
+        "checkpoints": dict(zip(("analysis", "plan"), _confirmed(place), strict=True)),
         "next": _next(place, liveness, word),
     }
     return Answer("status", body, tuple(dict.fromkeys(findings)), 0 if word in _GOOD else 1)
@@ -148,6 +149,7 @@ def _unreadable(place: Place, state: RunState, findings: list[Finding]) -> Answe
         "advice": [],
         "failure": None,
         "accepted": None,
+        "checkpoints": dict(zip(("analysis", "plan"), _confirmed(place), strict=True)),
     }
     return Answer("status", body, tuple(findings), 1)
 

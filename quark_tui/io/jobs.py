@@ -13,6 +13,7 @@ from typing import Any
 
 from quark_tui.core.job import Job
 from quark_tui.io import artifacts, atomic
+from quark_tui.io.glance import Glance
 from quark_tui.io.paths import state_folder
 
 
@@ -67,6 +68,14 @@ def register(path: str) -> None:
     atomic.write_json(f"{_registry()}/{name}.json", {"path": path})
 
 
+def _registered(entry: dict[str, Any]) -> str | None:
+    path = entry.get("path")
+    return path if isinstance(path, str) and os.path.isabs(path) else None
+
+
+_path_of = Glance(_registered, 1 << 16)
+
+
 def known() -> list[str]:
     """Paths of registered jobs that are still there, in no order."""
     paths = []
@@ -75,8 +84,8 @@ def known() -> list[str]:
             with contextlib.suppress(OSError, ValueError):
                 if not entry.is_file():  # opening a pipe would wait for ever
                     continue
-                path = atomic.read_json(entry.path, 1 << 16).get("path")
-                if isinstance(path, str) and os.path.isabs(path) and is_job(path):
+                path = _path_of(entry.path)
+                if path is not None and is_job(path):
                     paths.append(path)
     return paths
 

@@ -26,6 +26,12 @@ class Row:
     path: str
     liveness: str
     started: str
+    name: str = ""
+
+    @property
+    def haystack(self) -> str:
+        """What a filter looks in."""
+        return f"{self.look.word} {self.workflow} {self.model} {self.where} {self.path}".lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,7 @@ def row(session: Mapping[str, Any]) -> Row:
         path=safe(session["path"]),
         liveness="no run yet" if session["liveness"] is None else f"liveness {safe(session['liveness'])}",
         started=safe(session["started_at"], ""),
+        name=safe(session.get("name") or os.path.basename(str(session["path"]).rstrip("/"))),
     )
 
 

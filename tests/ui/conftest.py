@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from quark_tui.ui.app import QuarkTui
 from quark_tui.ui.listing import Listing, row
+from tests.support.results import Fake
 
 SNAPSHOTS = Path(__file__).resolve().parents[2] / "snapshots"
 HOSTILE = "[/x]\x1b]52;c;AA\x07[bold]שלום\u202e[link='x']"
@@ -48,14 +50,28 @@ def listing(sessions: list[dict[str, Any]], **more: Any) -> Listing:
 
 
 @pytest.fixture(autouse=True)
-def _own_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("NO_COLOR", "TEXTUAL_THEME"):
-        monkeypatch.delenv(name, raising=False)
+def _own_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("HOME", "/home/somebody")
+    for name in ("STATE", "CONFIG"):
+        monkeypatch.setenv(f"QUARK_TUI_{name}", str(tmp_path / name.lower()))
 
 
 @pytest.fixture
 def home() -> Callable[[Listing], QuarkTui]:
-    return lambda shown: QuarkTui(lambda: shown, "gpu-box-7")
+    return lambda shown: QuarkTui(Fake(listing=lambda: shown, truths=told), "gpu-box-7")
+
+
+def told(path: str) -> dict[str, Any]:
+    """The truths about a row: a running job calibrates, the others are over."""
+    alive = "Llama" in path
+    return {
+        **session("x", "running" if alive else "succeeded", liveness="alive" if alive else "finished"),
+        "stage": "calibration 31 of 128" if alive else "accept the result",
+        "pid": 31842 if alive else None,
+        "liveness_evidence": "its lock is held" if alive else "exit status 0",
+        "fresh_seconds": 4.2 if alive else None,
+    }
 
 
 def frame(app: QuarkTui) -> str:
@@ -64,10 +80,20 @@ def frame(app: QuarkTui) -> str:
     return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips) + "\n"
 
 
-def is_snapshot(name: str, text: str) -> None:
-    """``snapshots/NAME.txt`` holds ``text``; UPDATE_SNAPSHOTS=1 writes it instead of comparing."""
+def is_snapshot(name: str, text: str, app: QuarkTui | None = None) -> None:
+    """``snapshots/NAME.txt`` holds ``text``; UPDATE_SNAPSHOTS=1 writes it instead of comparing.
+
+    Beside the wide frame of ``app`` a picture is written then, for readers; it is not compared.
+    """
     path = SNAPSHOTS / f"{name}.txt"
     if os.environ.get("UPDATE_SNAPSHOTS") == "1":
         path.write_text(text, encoding="utf-8")
+        if app is not None and name.endswith("-120x40"):
+            picture = _FONTS.sub("", app.export_screenshot(simplify=True))
+            path.with_suffix(".svg").write_text(picture, encoding="utf-8")
     assert path.is_file(), f"{path.name} is missing; UPDATE_SNAPSHOTS=1 writes it"
     assert text == path.read_text(encoding="utf-8")
+
+
+#: Fonts that a picture would load from elsewhere; a viewer has a monospaced one.
+_FONTS = re.compile(r"@font-face \{.*?\}", re.DOTALL)

@@ -1,0 +1,1 @@
+"""Questions and answers over a screen; each gives back a value or None."""
