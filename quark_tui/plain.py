@@ -208,10 +208,11 @@ def _command(body: Mapping[str, Any]) -> list[str]:
         lines += [f"  unsets {safe(name)}" for name in command.env_unset]
         lines += [f"  writes {safe(path)}" for path in command.writes]
         lines += ["  as shell text:", f"  {safe(command.shell)}"]
-    estimate, inputs = body["estimate"], body["digest_inputs"]
+    estimate, available, inputs = body["estimate"], body["available"], body["digest_inputs"]
     lines.append(
-        f"estimated output {human_bytes(estimate['output_bytes'])}, peak memory "
-        f"{human_bytes(estimate['peak_memory_bytes'])}; time is not known: nothing to base it on"
+        f"estimated output {human_bytes(estimate['output_bytes'])} ({human_bytes(available['output_bytes'])} free), "
+        f"peak memory {human_bytes(estimate['peak_memory_bytes'])} ({human_bytes(available['memory_bytes'])} here); "
+        "time is not known: nothing to base it on"
     )
     lines += _remote_code(body["remote_code"])
     lines += [f"expected: {', '.join(safe(path) for path in body['expected_files'])}"]

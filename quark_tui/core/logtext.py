@@ -160,7 +160,7 @@ class Folder:
         raw = self._raw()
         text, ups = (raw, 0) if "\x1b" not in raw else _strip(raw)
         text = text.replace("\0", "").replace("\t", "    ")
-        if not text.isprintable():
+        if not (text.isascii() and text.isprintable()):
             text = clean(text)
         if self._cut:
             text += f" … {self._cut} more characters"

@@ -223,6 +223,10 @@ def answered(built: Built, environ: Mapping[str, str]) -> Answer:
         "digest": digest,
         "digest_inputs": inputs,
         "estimate": situation.view.estimate.to_json(),
+        "available": {
+            "output_bytes": situation.around.free_bytes,
+            "memory_bytes": situation.around.memory_bytes,
+        },
         "remote_code": [code.to_json() for code in situation.intake.remote_code],
         "expected_files": [
             f"{planning.output_dir(situation.wishes, situation.job.output)}/{name}" for name in manifests.EXPECTED_FILES
@@ -241,6 +245,7 @@ def _impossible(where: str, finding: Finding) -> Answer:
         "digest": None,
         "digest_inputs": _NOTHING,
         "estimate": {"output_bytes": None, "peak_memory_bytes": None, "basis": "nothing can be estimated"},
+        "available": {"output_bytes": None, "memory_bytes": None},
         "remote_code": [],
         "expected_files": [],
         "holders": [],

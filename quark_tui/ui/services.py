@@ -199,6 +199,8 @@ class _Watch:
         newest = place.newest
         begun, remark = self._open(newest.folder if newest else "")
         answer = status(self._path, log=self._reader)
+        if self._reader is not None and answer.body["verdict"] == "unreadable":
+            self._reader.read()  # status did not, but the log is there to be shown
         lines, pending = self._reader.take() if self._reader is not None else ([], "")
         sight = Sight(
             answer,

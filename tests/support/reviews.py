@@ -150,6 +150,7 @@ def command(*found: Finding, shown: Command | None = COMMAND, **more: Any) -> An
             "used_digests": [],
         },
         "estimate": {"output_bytes": 163_000_000, "peak_memory_bytes": 1_300_000_000, "basis": "shapes and scheme"},
+        "available": {"output_bytes": 52_000_000_000, "memory_bytes": 22_000_000_000},
         "remote_code": [],
         "expected_files": [f"{JOB}/out/{name}" for name in ("config.json", "model.safetensors", "tokenizer.json")],
         "holders": [],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -54,6 +55,7 @@ async def opened(
         app.open(JobView(path, "SmolLM2-135M", "ptq", status()), 6)
         await until(pilot, lambda: isinstance(app.screen, ResultScreen), "the result is shown")
         await ready(pilot)
+        await pilot.pause()
         yield pilot
 
 
@@ -159,6 +161,33 @@ async def test_what_was_not_on_the_screen_cannot_be_accepted() -> None:
     assert AcceptModal((("x", "text"),), DIGEST).blocked("accept.yes") == "it has not been on the screen yet"
 
 
+async def test_while_something_is_changed_nothing_else_is_begun() -> None:
+    """P-98: neither a second acceptance nor a second list of follow-ups."""
+    gate = threading.Event()
+
+    def slow(value: Any) -> Callable[..., Any]:
+        return lambda *_: gate.wait(30) and value
+
+    fake = Fake(accept=slow(TAKEN), follow_ups=slow(follow_ups()), status=[status(), status(accepted=accepted())])
+    async with opened(fake) as pilot:
+        await pilot.press("b", "b", "a")
+        assert "looking at what can follow: a moment" in frame(pilot.app)  # type: ignore[arg-type]
+        gate.set()
+        await modal(pilot, FollowUpModal)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ResultScreen), "there was one list")
+        await ready(pilot)
+        gate.clear()
+        await pilot.press("a")
+        await modal(pilot, AcceptModal)
+        await pilot.press("A", "a", "b")
+        assert isinstance(pilot.app.screen, ResultScreen)
+        assert "accepting: a moment" in frame(pilot.app)  # type: ignore[arg-type]
+        gate.set()
+        await ready(pilot)
+        assert fake.calls == [("accept", JOB, DIGEST)]
+
+
 async def test_a_refused_acceptance_says_why_and_accepts_nothing() -> None:
     """P-98: a result that is not what the digest stands for is not accepted."""
     fake = Fake(accept=refused("accept", accepted_at=None, via=None))
@@ -205,6 +234,7 @@ async def test_a_verified_output_of_a_run_that_failed_is_no_success() -> None:
 async def test_a_row_opens_its_evidence_whole() -> None:
     """P-96: what was observed, with where it was seen."""
     async with opened(fake_of("partial")) as pilot:
+        await until(pilot, lambda: " ▸ ✗ false" in frame(pilot.app), "the row that is wrong is in view")  # type: ignore[arg-type]
         await pilot.press("enter")
         await modal(pilot, WholeModal)
         text = frame(pilot.app)  # type: ignore[arg-type]

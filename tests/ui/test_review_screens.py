@@ -147,7 +147,7 @@ async def test_the_approval_looks_as_it_should_and_hides_nothing(size: tuple[int
         text = "".join(cell for entry in entries for cell, _ in entry.cells).replace(" ", "")
         for argument in (*reviews.COMMAND.argv, *reviews.COMMAND.writes, reviews.DIGEST, "QUARK_LOG_LEVEL=info"):
             assert argument.replace(" ", "") in text
-        for words in ("163MB", "1.3GB", "noneinthismodel", "config.json,model.safetensors", "notknown"):
+        for words in ("163MB,52GBfree", "1.3GB,22GBhere", "noneinthismodel", "config.json,model.safetensors", "notknown"):
             assert words in text
 
 

@@ -129,7 +129,7 @@ class Opened:
 
     async def until(self, condition: Callable[[], object], what: str) -> None:
         """Bounded by the number of turns of the event loop, not by time."""
-        for _ in range(3000):
+        for _ in range(1500):
             await self.pilot.pause()
             if condition():
                 return
@@ -186,7 +186,6 @@ def many(count: int, start: int = 0) -> bytes:
 async def test_running(opened: Any, size: tuple[int, int]) -> None:
     async with opened(sight(CALIBRATING + many(30) + BAR), size) as shown:
         assert "safe to disconnect; back to it with: quark-tui /jobs/demo" in shown.status
-        await shown.pilot.press("g", "G")
         shown.clock.now += 9
         await shown.look()
         is_snapshot(f"run-running-{size[0]}x{size[1]}", shown.text)
@@ -451,6 +450,8 @@ async def test_enter_shows_a_task_or_a_line_whole(opened: Any) -> None:
 
 async def test_zoom_gives_a_pane_the_whole_width_and_takes_it_back(opened: Any) -> None:
     async with opened(sight(CALIBRATING)) as shown:
+        shown.clock.now += 9
+        await shown.look()
         both = shown.text
         await shown.pilot.press("z")
         assert shown.tree.region.width >= 79

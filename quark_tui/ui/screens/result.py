@@ -133,6 +133,9 @@ class ResultScreen(StepScreen):
         if self._looking or self._pointed or self.job.verified is None:
             return None
         self._pointed = True
+        rows = self._list.list
+        # A list scrolls only after a layout that gave it something to scroll.
+        self.call_after_refresh(lambda: rows.move_to(rows.cursor))
         return view.first(self._rows)
 
     def _accepted(self, done: str) -> list[Part]:

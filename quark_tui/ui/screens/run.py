@@ -168,6 +168,8 @@ class RunScreen(StepScreen):
     def _take(self, seen: Sight | Problem) -> None:
         self._at = clock()
         if isinstance(seen, Problem):
+            if self._problem is None:
+                self._remark = None
             self._problem = seen
             self._tick(True)
             self.paint()
@@ -418,7 +420,7 @@ class RunScreen(StepScreen):
     def do_run_detail(self) -> None:
         if not self._in_log:
             if row := self._task_tree.row:
-                self.app.push_screen(WholeModal("Under the cursor", row.detail, row.copy))
+                self.app.push_screen(WholeModal("Task" if self._task_tree.on_task else "Finding", row.detail, row.copy))
             return
         line = self._log_view.current_line()
         if line is None:

@@ -44,6 +44,14 @@ def findings(found: Iterable[Finding], ascii_only: bool, *, prefix: str = "findi
     return rows
 
 
+def weighed(found: Iterable[Finding], ascii_only: bool) -> tuple[list[Row], list[Row]]:
+    """(what stands before everything else, what stands behind it): findings from medium on, and the lighter ones."""
+    every = tuple(found)
+    heavy = [one for one in every if one.level in ("medium", "high", "block")]
+    light = findings((one for one in every if one not in heavy), ascii_only, prefix="note")
+    return findings(heavy, ascii_only), [title("title-notes", "notes"), *light] if light else []
+
+
 def finding_detail(one: Finding) -> tuple[Part, ...]:
     """What happened, the evidence, the next step."""
     parts: list[Part] = [(f"{safe(one.message)}  [{safe(one.code)}]", "text")]

@@ -119,7 +119,7 @@ def _command(command: Command, number: int, of: int) -> list[Row]:
 
 
 def _resources(body: Mapping[str, Any]) -> list[Row]:
-    estimate = body["estimate"]
+    estimate, there = body["estimate"], body["available"]
     basis: Part = (safe(estimate["basis"]), "muted")
     holders = body["holders"]
     if holders is None:
@@ -130,12 +130,16 @@ def _resources(body: Mapping[str, Any]) -> list[Row]:
         )
     expected = [safe(path) for path in body["expected_files"]]
     return [
-        _pair("size", "output", f"about {human_bytes(estimate['output_bytes'])}", basis),
-        _pair("memory", "peak memory", f"about {human_bytes(estimate['peak_memory_bytes'])}", basis),
+        _pair("size", "output", _of(estimate["output_bytes"], there["output_bytes"], "free"), basis),
+        _pair("memory", "peak memory", _of(estimate["peak_memory_bytes"], there["memory_bytes"], "here"), basis),
         _pair("holders", "devices held", held),
         _pair("expected", "should appear", ", ".join(_names(expected)), *((path, "muted") for path in expected)),
         _pair("time", "not known", "how long it takes: nothing to base it on yet", tone="waiting"),
     ]
+
+
+def _of(needed: int | None, available: int | None, word: str) -> str:
+    return f"about {human_bytes(needed)}, {human_bytes(available)} {word}"
 
 
 def _names(paths: Sequence[str]) -> list[str]:

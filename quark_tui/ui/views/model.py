@@ -7,7 +7,7 @@ from typing import Any
 
 from quark_tui.core.answer import Answer
 from quark_tui.ui.text import Part, safe, value_text
-from quark_tui.ui.views import Row, findings, title
+from quark_tui.ui.views import Row, title, weighed
 from quark_tui.ui.widgets.row_list import Column, Entry
 
 
@@ -20,7 +20,7 @@ def layout(width: int) -> Sequence[Column]:
 def rows(answer: Answer, ascii_only: bool) -> list[Row]:
     """Findings that weigh first, then every fact with its source, code and modules."""
     body = answer.body
-    shown = findings(answer.findings, ascii_only)
+    shown, notes = weighed(answer.findings, ascii_only)
     for number, question in enumerate(body.get("questions") or ()):
         text = safe(question)
         shown.append(Row(Entry(f"question-{number}", ((f"? {text}", "waiting"),), span=True), ((text, "text"),), text))
@@ -29,7 +29,7 @@ def rows(answer: Answer, ascii_only: bool) -> list[Row]:
     shown += [_fact(name, fact) for name, fact in body["facts"].items()]
     shown += _code(body["remote_code"])
     shown += _quantized(body["already_quantized"])
-    return shown + _inventory(body["inventory"])
+    return shown + _inventory(body["inventory"]) + notes
 
 
 def _fact(name: str, fact: Mapping[str, Any]) -> Row:

@@ -8,7 +8,7 @@ from typing import Any
 from quark_tui.core.answer import Answer
 from quark_tui.core.text import human_bytes
 from quark_tui.ui.text import Part, safe, value_text
-from quark_tui.ui.views import Row, findings, title
+from quark_tui.ui.views import Row, title, weighed
 from quark_tui.ui.widgets.row_list import Column, Entry
 
 
@@ -24,7 +24,7 @@ def layout(width: int) -> Sequence[Column]:
 def rows(answer: Answer, ascii_only: bool) -> list[Row]:
     """What blocks first, then each decision with its reason, the patterns and what they match, the estimate."""
     body = answer.body
-    shown = findings((one for one in answer.findings if one.code != "analysis_unconfirmed"), ascii_only)
+    shown, notes = weighed((one for one in answer.findings if one.code != "analysis_unconfirmed"), ascii_only)
     if shown:
         shown.append(title("gap", ""))
     shown += [_decision(row) for row in body["rows"]]
@@ -41,7 +41,7 @@ def rows(answer: Answer, ascii_only: bool) -> list[Row]:
         title("title-estimate", "estimate"),
         Row(Entry("estimate", ((text, "text"),), span=True), ((text, "text"), (basis, "muted")), text),
     ]
-    return shown
+    return shown + notes
 
 
 def decision(row: Mapping[str, Any]) -> str:

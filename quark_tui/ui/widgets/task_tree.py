@@ -42,6 +42,11 @@ class TaskTree(RowList):
         """The row under the cursor."""
         return self._rows.get(self.current or "")
 
+    @property
+    def on_task(self) -> bool:
+        """Whether the cursor is on a task and not on a finding."""
+        return self._node is not None
+
     def present(self, tasks: Sequence[Task], found: Sequence[Finding]) -> None:
         """Take ``tasks`` and the findings that are listed below them."""
         self._tasks, self._findings = tasks, found
