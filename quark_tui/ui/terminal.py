@@ -16,8 +16,9 @@ from quark_tui.io.settings import Ascii, Color
 
 Depth: TypeAlias = Literal["true", "256", "16", "none"]
 
-#: Frames a second: what changes is seen soon enough, and a slow line is not filled with repaints.
-_FRAMES: Final = "15"
+#: Frames a second: a key is answered within one, and the first screen waits for some (at 15 it takes 1.1 times as
+#: long). What goes over a slow line is bounded by how often a log is shown, not by this.
+_FRAMES: Final = "30"
 _SYSTEMS: Final[Mapping[Depth, str]] = {"true": "truecolor", "256": "256", "16": "standard", "none": "standard"}
 # Terminals with 24-bit colour whose names do not say so; COLORTERM is lost over SSH, TERM is not.
 _TRUE_COLOR: Final = ("alacritty", "contour", "foot", "ghostty", "kitty", "wezterm", "xterm-ghostty", "xterm-kitty")

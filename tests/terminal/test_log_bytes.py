@@ -80,7 +80,7 @@ class Log:
 def opened(env: dict[str, str], folder: Path, size: tuple[int, int], colours: str = "truecolor") -> Iterator[Terminal]:
     program = folder / "program.py"
     program.write_text(_PROGRAM)
-    env = {**env, "COLORTERM": colours, "TEXTUAL_FPS": "15"}
+    env = {**env, "COLORTERM": colours, "TEXTUAL_FPS": "30"}
     with Terminal([sys.executable, str(program), str(folder)], env, *size) as terminal:
         terminal.until(lambda: terminal.display[-1].startswith("ready"), "the program is ready")
         settle(terminal)

@@ -139,6 +139,16 @@ class Opened:
     async def ready(self) -> None:
         await self.until(lambda: self.text.splitlines()[-1].endswith(" ready"), "ready")
 
+    async def settled(self) -> None:
+        """Until the screen stays as it is over some turns of the event loop."""
+        seen: list[str] = []
+
+        def still() -> bool:
+            seen.append(self.text)
+            return len(seen) > 20 and len(set(seen[-20:])) == 1
+
+        await self.until(still, "nothing changes any more")
+
     async def see(self, seen: Sight | Exception) -> None:
         """Have the looker see ``seen``, and the screen take it."""
         self.fake.watched.waiting.append(seen)
@@ -214,7 +224,7 @@ async def test_question_before_a_stop(opened: Any, size: tuple[int, int]) -> Non
     async with opened(sight(CALIBRATING), size) as shown:
         await shown.pilot.press("s")
         await shown.until(lambda: isinstance(shown.app.screen, StopModal), "the question")
-        await shown.until(lambda: "Cancel" in shown.text, "its keys")
+        await shown.settled()
         is_snapshot(f"run-stop-{size[0]}x{size[1]}", shown.text)
 
 
@@ -346,11 +356,11 @@ async def test_foreign_text_is_text_everywhere(opened: Any) -> None:
 # What costs bytes.
 
 
-def painted(widget: Any, into: list[tuple[str, bool]]) -> None:
+def painted(widget: Any, into: list[str]) -> None:
     original = widget.refresh
 
     def refresh(*regions: Any, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Any:
-        into.append((widget.id or "", layout))
+        into.append(widget.id or "")
         return original(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     widget.refresh = refresh
@@ -360,7 +370,7 @@ async def test_a_look_that_saw_the_same_paints_nothing_and_a_second_paints_two_l
     async with opened(sight(CALIBRATING + BAR), (120, 40)) as shown:
         shown.clock.now += 9
         await shown.look()
-        seen: list[tuple[str, bool]] = []
+        seen: list[str] = []
         for widget in shown.screen.query("*"):
             painted(widget, seen)
         for _ in range(3):
@@ -370,7 +380,7 @@ async def test_a_look_that_saw_the_same_paints_nothing_and_a_second_paints_two_l
         shown.clock.now += 1
         shown.screen.paint()
         await shown.pilot.pause()
-        assert set(seen) == {("run-when", False), ("status", False)}
+        assert set(seen) == {"run-when", "status"}
 
 
 async def test_below_a_modal_nothing_is_painted_and_afterwards_everything_is_there(opened: Any) -> None:

@@ -91,11 +91,11 @@ def test_only_this_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     copy = dict(environ)
     apply(found, copy)
     assert copy["TEXTUAL_ANIMATIONS"] == "none" and copy["TEXTUAL_SMOOTH_SCROLL"] == "0"
-    assert copy["TEXTUAL_FPS"] == "15" and "NO_COLOR" not in copy
+    assert copy["TEXTUAL_FPS"] == "30" and "NO_COLOR" not in copy
 
 
 def test_somebody_s_own_frame_rate_is_kept() -> None:
-    assert terminal({"TEXTUAL_FPS": "30"}).variables["TEXTUAL_FPS"] == "30"
+    assert terminal({"TEXTUAL_FPS": "12"}).variables["TEXTUAL_FPS"] == "12"
 
 
 @pytest.mark.parametrize("ascii_wish", ["auto", "on", "off"])

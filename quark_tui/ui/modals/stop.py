@@ -44,6 +44,7 @@ class StopModal(BaseModal[bool]):
         rows = self.query_one("#whole", RowList)
         width = max(10, rows.size.width - 4)
         lines = [(line, tone) for text, tone in self._detail for line in wrapped(text, width)]
+        self.fit(len(lines), 0)
         rows.show(Entry(str(number), (line,), span=True) for number, line in enumerate(lines))
 
     def status_parts(self) -> tuple[list[Part], list[Part]]:

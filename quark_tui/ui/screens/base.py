@@ -123,6 +123,7 @@ class BaseScreen(Acting, Screen[None]):
         self._shown: dict[str, Lines] = {}
         self._said: Part | None = None
         self._asked = 0
+        self.covered = False
 
     @property
     def quark(self) -> QuarkTui:
@@ -188,7 +189,11 @@ class BaseScreen(Acting, Screen[None]):
         self.paint()
         self.call_after_refresh(self.keep_focus)
 
+    def on_screen_suspend(self) -> None:
+        self.covered = True
+
     def on_screen_resume(self) -> None:
+        self.covered = False
         self.paint()
         self.call_after_refresh(self.keep_focus)
 
@@ -210,8 +215,11 @@ class BaseScreen(Acting, Screen[None]):
         self.paint()
 
     def paint(self) -> None:
-        """Every text from the present state."""
-        if not self.is_mounted:
+        """Every text from the present state.
+
+        A covered screen waits until it is seen again: what changes below another one has the whole terminal sent anew.
+        """
+        if not self.is_mounted or self.covered:
             return
         width = self.size.width
         with self.app.batch_update():

@@ -21,6 +21,7 @@ from quark_tui.ui.screens.base import BaseScreen, Problem
 from quark_tui.ui.services import Services
 from quark_tui.ui.text import Lines, Part, safe
 from quark_tui.ui.views.home import entries, layout, matching
+from quark_tui.ui.widgets.field import SafeInput
 from quark_tui.ui.widgets.row_list import RowList
 
 _IDS = ("home.open", "home.new", "home.filter", "home.look", *COMMON)
@@ -61,12 +62,12 @@ class HomeScreen(BaseScreen):
         self._looker = Looker(
             services.listing,
             lambda listing: self.post_message(Listed(listing)),
-            lambda took: max(_EVERY, took / _SHARE),
+            lambda took: None if self.covered else max(_EVERY, took / _SHARE),
         )
 
     def body(self) -> ComposeResult:
         yield Static(id="summary")
-        filter_line = Input(id="filter", placeholder="filter: words that a row holds", compact=True)
+        filter_line = SafeInput(id="filter", placeholder="filter: words that a row holds", compact=True)
         filter_line.display = False
         yield filter_line
         yield RowList(partial(layout, ascii_only=self.quark.ascii_only), id="sessions")
@@ -97,10 +98,20 @@ class HomeScreen(BaseScreen):
 
     # Looks.
 
+    def on_screen_resume(self) -> None:
+        super().on_screen_resume()
+        if self._listing is not None:
+            self._take(self._listing)
+            self._looker.look()
+
     def on_listed(self, message: Listed) -> None:
         self._listing, self._complete = message.listing, True
+        if not self.covered:
+            self._take(message.listing)
+
+    def _take(self, listing: Listing) -> None:
         # What was named on the command line gets the cursor once; after that it stays where she put it.
-        selected = None if self._selected_once else message.listing.selected
+        selected = None if self._selected_once else listing.selected
         self._selected_once = True
         self._show(selected)
         if (row := self._row) is not None and row.look.word == "running":
@@ -207,6 +218,10 @@ class HomeScreen(BaseScreen):
 
     # Actions.
 
+    def labels(self) -> dict[str, str]:
+        listing = self._listing
+        return {"home.new": "New job here"} if listing is not None and listing.hint and listing.roots else {}
+
     def blocked(self, action: str) -> str:
         if action in ("home.open", "app.copy") and self._row is None:
             return "no job is under the cursor"
@@ -231,8 +246,10 @@ class HomeScreen(BaseScreen):
         self.ask(lambda: self._services.status(path), told)
 
     def do_home_new(self) -> None:
+        # An empty folder can be the job itself; one that holds jobs gets another folder in it.
         listing = self._listing or Listing()
-        self._new(listing.roots[0] if listing.roots else "", "")
+        root = listing.roots[0] if listing.roots else ""
+        self._new(root if not root or listing.hint else f"{root.rstrip('/')}/", "")
 
     def _new(self, folder: str, model: str) -> None:
         from quark_tui.ui.modals.new_job import NewJobModal

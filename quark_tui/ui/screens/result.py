@@ -126,17 +126,20 @@ class ResultScreen(StepScreen):
             lines.append(ends([("   ", ""), *self._accepted(done)], [], width))
         self.text("verdict", lines)
         self._rows = view.rows(status, verified, self._refused, ascii_only, self._refused_title)
-        self._list.show(self._rows, self._once())
+        self._list.show(self._rows)
+        if not (self._looking or self._pointed or verified is None):
+            self._pointed = True
+            self.call_after_refresh(self._point)
 
-    def _once(self) -> str | None:
+    def _point(self) -> None:
         """The first row that is wrong, else the first one, gets the cursor once; then it is the person's."""
-        if self._looking or self._pointed or self.job.verified is None:
-            return None
-        self._pointed = True
         rows = self._list.list
-        # A list scrolls only after a layout that gave it something to scroll.
-        self.call_after_refresh(lambda: rows.move_to(rows.cursor))
-        return view.first(self._rows)
+        key = view.first(self._rows)
+        at = next((index for index, entry in enumerate(rows.entries) if entry.key == key), 0)
+        rows.move_to(at)
+        # By force: whether it may scroll is known to the list only after its next layout.
+        top = at - rows.size.height // 2 if at >= rows.size.height else 0
+        rows.scroll_to(y=top, animate=False, immediate=True, force=True)
 
     def _accepted(self, done: str) -> list[Part]:
         mark = look("verified").mark(self.quark.ascii_only)

@@ -26,7 +26,7 @@ from quark_tui.ui.modals.whole import WholeModal
 from quark_tui.ui.screens.base import Problem, attempt
 from quark_tui.ui.screens.step import StepScreen
 from quark_tui.ui.services import RunWatch, Sight
-from quark_tui.ui.text import Lines, Part, content, ends, safe
+from quark_tui.ui.text import Part, ends, safe
 from quark_tui.ui.views import run as view
 from quark_tui.ui.views.tasks import done
 from quark_tui.ui.widgets.log_view import LogView
@@ -81,7 +81,6 @@ class RunScreen(StepScreen):
         self._watch: RunWatch | None = None
         # What the looker's thread shares with the screen: plain values, each written by one of them.
         self._taken = True
-        self._covered = False
         self._wide_log = False
         self._pace: float | None = None
         self._looker: Looker[Sight | Problem | None] = Looker(self._look, self._tell, lambda took: self._pace)
@@ -111,18 +110,11 @@ class RunScreen(StepScreen):
     def on_unmount(self) -> None:
         self._looker.stop()
 
-    def on_screen_suspend(self) -> None:
-        self._covered = True
-
     def on_screen_resume(self) -> None:
-        self._covered, self._shown_at = False, clock()
+        self._shown_at = clock()
+        super().on_screen_resume()
         if self._watch is not None:
             self._looker.look()
-
-    def paint(self) -> None:
-        # What changes below a modal would have the whole screen sent again, each time.
-        if not self._covered:
-            super().paint()
 
     @property
     def _task_tree(self) -> TaskTree:
@@ -142,7 +134,7 @@ class RunScreen(StepScreen):
     def _look(self) -> Sight | Problem | None:
         """None when the last look is not taken yet, or the screen is covered: nothing is painted that is not seen."""
         watch = self._watch
-        if watch is None or self._covered or not self._taken:
+        if watch is None or self.covered or not self._taken:
             return None
         try:
             seen = attempt(watch.look)
@@ -232,12 +224,6 @@ class RunScreen(StepScreen):
     def _age(self) -> float:
         """Seconds since the last look came."""
         return max(0.0, clock() - self._at)
-
-    def text(self, name: str, lines: Lines) -> None:
-        """Without a new layout, which would paint the whole screen each second: every text here has a fixed height."""
-        if self._shown.get(name) != lines:
-            self._shown[name] = lines
-            self.query_one(f"#{name}", Static).update(content(lines), layout=False)
 
     def ready(self) -> bool:
         return (self._sight is not None or self._problem is not None) and super().ready()

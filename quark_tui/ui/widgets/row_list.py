@@ -157,15 +157,16 @@ class RowList(ScrollView, can_focus=True):
             self.refresh_line(index + self.header)
 
     def _reveal(self, whole_top: bool = False) -> None:
+        # Forced: before its first layout a view does not allow to be scrolled, and would stay where it is.
         visible = self.size.height - self.header
         top = self.scroll_offset.y
         if visible <= 0:
             return
         if whole_top:
-            self.scroll_to(y=0, animate=False, immediate=True)
+            self.scroll_to(y=0, animate=False, immediate=True, force=True)
         elif not top <= self.cursor < top + visible:
             y = self.cursor if self.cursor < top else self.cursor - visible + 1
-            self.scroll_to(y=y, animate=False, immediate=True)
+            self.scroll_to(y=y, animate=False, immediate=True, force=True)
 
     @property
     def below(self) -> int:

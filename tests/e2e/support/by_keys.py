@@ -13,9 +13,13 @@ from tests.support.terminal import Terminal
 
 #: What a key line writes → what a terminal sends.
 _SENT: Mapping[str, str] = {"↵": "\r", "esc": "\x1b", "tab": "\t", "space": " "}
-#: The last line of a screen, or the last one in the box of a modal: keys stand three cells apart.
+#: Between two keys of a key line there are three cells or more.
 _APART = re.compile(r" {3,}")
-_FRAME = "│┃▌▐║"
+#: The lower border of a box; what is below the box may be seen on both sides of it.
+_BOTTOM = re.compile("└─+┘")
+#: A digest that goes on in a second line.
+_DIGEST = re.compile(r"digest +([0-9a-f]{32,64})\s*\n\W*([0-9a-f]*)")
+_HALF_A_SCREEN = "\x04"
 
 
 class Person:
@@ -52,20 +56,17 @@ class Person:
         return self.terminal.display[-1].endswith(" ready")
 
     def keys(self) -> dict[str, str]:
-        """Word → key of the lines that show keys, the topmost box first; what is blocked is not there."""
-        found: dict[str, str] = {}
-        for line in reversed(self.terminal.display):
-            for part in _APART.split(line.strip().strip(_FRAME).strip()):
-                key, _, word = part.strip().partition(" ")
-                if word and (len(key) == 1 or key in _SENT) and not word.endswith("(blocked)"):
-                    found.setdefault(word.strip(), key)
-        return found
+        """Word → key of the key line: of the box where one is open, else of the screen. What is blocked is left out."""
+        lines = self.terminal.display
+        bottom = next((row for row, line in enumerate(lines) if row and _BOTTOM.search(line)), None)
+        line = lines[-1].removesuffix("ready") if bottom is None else "".join(lines[bottom - 1].split("│")[1:-1])
+        pairs = (part.strip().partition(" ") for part in _APART.split(line))
+        return {word.strip(): key for key, _, word in pairs if word and not word.endswith("(blocked)")}
 
-    def press(self, word: str) -> None:
-        """Press the key that the screen shows for ``word``; fails when it shows none."""
-        keys = self.keys()
-        assert word in keys, f"no key is shown for {word!r}:\n{self.screen}"
-        key = keys[word]
+    def press(self, word: str, seconds: float = 60.0) -> None:
+        """Press the key that the key line shows for ``word``, once it shows one."""
+        self.terminal.until(lambda: word in self.keys(), f"a key for {word!r} is shown", seconds)
+        key = self.keys()[word]
         self.walked.append((key, word))
         self.terminal.press(_SENT.get(key, key))
 
@@ -91,3 +92,86 @@ def lose(person: Person) -> int:
     _, status = os.waitpid(terminal.pid, 0)
     terminal.status = os.waitstatus_to_exitcode(status)
     return terminal.status
+
+
+def own_cache(prepared: Path, cache: Path) -> Path:
+    """A cache folder with the parts of ``prepared`` and without its demonstration jobs."""
+    cache.mkdir()
+    for name in ("targets", "models", "hf", "torch_extensions", "stamps"):
+        (cache / name).symlink_to(prepared / name)
+    return cache
+
+
+def confirm_both(person: Person) -> None:
+    """Checkpoints 1 and 2, from the first pane that a new job opens with."""
+    person.sees_step("Model", "Checkpoint 1 waits for you")
+    person.press("confirm the analysis")
+    person.sees_step("Plan", "Checkpoint 2 waits for you")
+    person.press("confirm the plan")
+    person.sees_step("Command", "Checkpoint 3 waits for you", "nothing was started")
+
+
+def digest_shown(person: Person) -> str:
+    """The digest on the Command pane, which she goes down to; then she is back at the top."""
+    pages = 0
+    while not (found := _DIGEST.search(person.screen)):
+        before = person.screen
+        person.type(_HALF_A_SCREEN)
+        person.terminal.until(lambda b=before: person.screen != b, "the list has moved")  # type: ignore[misc]
+        pages += 1
+        assert pages < 50, f"no digest is shown:\n{person.screen}"
+    person.type("g")
+    return found[1] + found[2]
+
+
+def ask_to_run(person: Person) -> None:
+    """Open the question of Checkpoint 3: Cancel has the focus, and running is not offered before all was seen."""
+    person.press("approve…")
+    person.sees_in_box("Run these exact bytes?", "[ Cancel ]", "have not been on the screen yet", "esc Cancel")
+    assert "Run it" not in person.keys(), person.screen
+
+
+def read_and_run(person: Person) -> None:
+    """Go to the end of what the question shows and answer it with its own key."""
+    person.type("G")
+    person.sees_in_box("nothing has been created, downloaded or started")
+    person.press("Run it")
+
+
+def approve(person: Person) -> None:
+    """Checkpoint 3, to the Run pane."""
+    ask_to_run(person)
+    read_and_run(person)
+    person.sees_step("Run")
+
+
+def calibrating(person: Person, total: int) -> int:
+    """Wait until some batches of ``total`` have been calibrated, by the task tree; how many."""
+    counted = re.compile(rf"\b([1-9]\d*) of {total}\b")
+    person.terminal.until(lambda: counted.search(person.screen), f"some of {total} batches are calibrated", 300)
+    found = counted.search(person.screen)
+    assert found is not None
+    return int(found[1])
+
+
+def accept(person: Person) -> str:
+    """From an ended run to its acceptance; the digest as far as the question shows it."""
+    person.press("result", seconds=300)
+    person.sees_step("Result", "✓ VERIFIED  against the plan")
+    person.press("accept")
+    person.sees_in_box("Accept this result?", "[ Cancel ]", "digest  ")
+    found = re.search(r"digest  ((?:[0-9a-f]{4} )+)", person.screen)
+    assert found is not None, person.screen
+    person.type("G")
+    person.press("Accept it")
+    person.sees("✓ accepted 20", "via screen")
+    assert "accept" not in person.keys(), "what was accepted is not accepted again"
+    return found[1].replace(" ", "")
+
+
+def leave(person: Person) -> str:
+    """Quit; what is printed below the screen that was."""
+    person.press("quit")
+    assert person.terminal.wait() == 0
+    assert person.terminal.left_whole() == ""
+    return bytes(person.terminal.raw).rpartition(b"\x1b")[2].partition(b"l")[2].decode()
