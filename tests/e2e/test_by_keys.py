@@ -58,7 +58,7 @@ def test_from_the_demo_job_to_an_accepted_result_by_keys_alone(target: Settings,
         read_and_run(person)
         person.sees_step("Run", "pid ", "s stop…")
         calibrating(person, SAMPLES)
-        assert "result" not in person.keys(), "no result before the end"
+        assert "result" not in person.offered(), "no result before the end"
         person.sees("✓ succeeded · exit status 0", "tasks  10 of 11 done", seconds=900)
         shown = accept(person)
         told = leave(person)
@@ -118,7 +118,7 @@ def test_stop_sends_what_it_names_and_the_way_goes_on_from_there(
         assert b"512" in log and not job.quark_processes()
         person.press("result")
         person.sees_step("Result", "interrupted")
-        assert "accept" not in person.keys(), "what was interrupted cannot be accepted"
+        assert "accept" not in person.offered(), "what was interrupted cannot be accepted"
         kept = folder_contents(folder)
         person.press("follow-up")
         person.sees_in_box("run the same plan again")
@@ -167,7 +167,7 @@ def test_what_changed_while_the_question_was_open_is_refused(
             "refused: nothing was started", "the approval was not used", "generation_config.json"
         )
         assert " → " in shown, "what it was and what it is"
-        assert "Run it" not in person.keys()
+        assert "Run it" not in person.offered()
         assert job.runs() == [] and not job.output.exists() and _record(Path(job.path))["used_digests"] == []
         person.press("Cancel")
         person.sees_step("Command", "Checkpoint 3 waits for you")

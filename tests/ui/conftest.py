@@ -83,17 +83,21 @@ def frame(app: QuarkTui) -> str:
 def is_snapshot(name: str, text: str, app: QuarkTui | None = None) -> None:
     """``snapshots/NAME.txt`` holds ``text``; UPDATE_SNAPSHOTS=1 writes it instead of comparing.
 
-    Beside the wide frame of ``app`` a picture is written then, for readers; it is not compared.
+    For the README a picture of ``app`` is written beside it then; that is not compared.
     """
     path = SNAPSHOTS / f"{name}.txt"
     if os.environ.get("UPDATE_SNAPSHOTS") == "1":
         path.write_text(text, encoding="utf-8")
-        if app is not None and name.endswith("-120x40"):
+        if app is not None and name in _PICTURES:
             picture = _FONTS.sub("", app.export_screenshot(simplify=True))
             path.with_suffix(".svg").write_text(picture, encoding="utf-8")
     assert path.is_file(), f"{path.name} is missing; UPDATE_SNAPSHOTS=1 writes it"
     assert text == path.read_text(encoding="utf-8")
 
 
+#: What the README shows.
+_PICTURES = {
+    f"{name}-120x40" for name in ("home-four-jobs", "model", "plan", "approve", "run-running", "result-verified")
+}
 #: Fonts that a picture would load from elsewhere; a viewer has a monospaced one.
 _FONTS = re.compile(r"@font-face \{.*?\}", re.DOTALL)

@@ -28,6 +28,11 @@ def title(key: str, text: str) -> Row:
     return Row(heading(key, text))
 
 
+def section(key: str, text: str) -> list[Row]:
+    """An empty line, and one that names what comes below it."""
+    return [title(f"gap-{key}", ""), title(key, text)]
+
+
 def findings(found: Iterable[Finding], ascii_only: bool, *, prefix: str = "finding") -> list[Row]:
     """One row a finding, by weight; its evidence and next step are in its detail."""
     rows = []
@@ -49,7 +54,7 @@ def weighed(found: Iterable[Finding], ascii_only: bool) -> tuple[list[Row], list
     every = tuple(found)
     heavy = [one for one in every if one.level in ("medium", "high", "block")]
     light = findings((one for one in every if one not in heavy), ascii_only, prefix="note")
-    return findings(heavy, ascii_only), [title("title-notes", "notes"), *light] if light else []
+    return findings(heavy, ascii_only), [*section("title-notes", "notes"), *light] if light else []
 
 
 def finding_detail(one: Finding) -> tuple[Part, ...]:

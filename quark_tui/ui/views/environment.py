@@ -8,7 +8,7 @@ from typing import Any
 from quark_tui.core.answer import Answer
 from quark_tui.core.text import human_bytes
 from quark_tui.ui.text import safe, value_text
-from quark_tui.ui.views import Row, findings, title
+from quark_tui.ui.views import Row, findings, section
 from quark_tui.ui.widgets.row_list import Column, Entry
 
 
@@ -23,11 +23,12 @@ def rows(answer: Answer | None, ascii_only: bool) -> list[Row]:
         return []
     body = answer.body
     found = findings(answer.findings, ascii_only)
-    shown = [*found, *([title("gap", "")] if found else [])]
+    shown = [*found]
     for key in ("interpreter", "packages", "torch", "compute", "tools", "env_vars"):
         part = body.get(key)
         if isinstance(part, Mapping):
-            shown += [title(f"title-{key}", _TITLES[key]), *_facts(key, part)]
+            named = section(f"title-{key}", _TITLES[key])
+            shown += [*(named if shown else named[1:]), *_facts(key, part)]
     shown += _gpus(body)
     return shown
 
@@ -71,7 +72,7 @@ def _gpus(body: Mapping[str, Any]) -> list[Row]:
     text = f"{safe(body['gpu_verdict']).replace('_', ' ')}"
     evidence = safe(body.get("gpu_evidence"), "")
     shown = [
-        title("title-gpus", "GPUs"),
+        *section("title-gpus", "GPUs"),
         Row(Entry("gpus", (("found", "strong"), (text, "text"))), ((text, "text"), (evidence, "muted")), text),
     ]
     for gpu in body.get("gpus") or ():

@@ -7,7 +7,7 @@ from typing import Any
 
 from quark_tui.core.answer import Answer
 from quark_tui.ui.text import Part, safe, value_text
-from quark_tui.ui.views import Row, title, weighed
+from quark_tui.ui.views import Row, section, title, weighed
 from quark_tui.ui.widgets.row_list import Column, Entry
 
 
@@ -42,7 +42,7 @@ def _fact(name: str, fact: Mapping[str, Any]) -> Row:
 
 
 def _code(found: Sequence[Mapping[str, Any]]) -> list[Row]:
-    shown = [title("title-code", "code that the model's files name")]
+    shown = section("title-code", "code that the model's files name")
     if not found:
         text = "none in this model, its tokenizer or processor"
         return [*shown, Row(Entry("code.none", ((text, "text"),), span=True), ((text, "text"),), text)]
@@ -67,7 +67,7 @@ def _quantized(found: Mapping[str, Any] | None) -> list[Row]:
 
 def _inventory(found: Mapping[str, Any]) -> list[Row]:
     source = safe(found["source"])
-    shown = [title("title-linear", f"Linear modules: {safe(found['linear_count'])}  ({source})")]
+    shown = section("title-linear", f"Linear modules: {safe(found['linear_count'])}  ({source})")
     for group in found["groups"]:
         pattern = safe(group["pattern"])
         count = f"{safe(group['count'])} × {_parameters(group['parameters'])}"

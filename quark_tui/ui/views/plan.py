@@ -8,7 +8,7 @@ from typing import Any
 from quark_tui.core.answer import Answer
 from quark_tui.core.text import human_bytes
 from quark_tui.ui.text import Part, safe, value_text
-from quark_tui.ui.views import Row, title, weighed
+from quark_tui.ui.views import Row, section, title, weighed
 from quark_tui.ui.widgets.row_list import Column, Entry
 
 
@@ -29,7 +29,7 @@ def rows(answer: Answer, ascii_only: bool) -> list[Row]:
         shown.append(title("gap", ""))
     shown += [_decision(row) for row in body["rows"]]
     if body["patterns"]:
-        shown.append(title("title-patterns", "patterns"))
+        shown += section("title-patterns", "patterns")
         shown += [_pattern(number, one) for number, one in enumerate(body["patterns"])]
     estimate = body["estimate"]
     text = (
@@ -38,7 +38,7 @@ def rows(answer: Answer, ascii_only: bool) -> list[Row]:
     )
     basis = safe(estimate["basis"])
     shown += [
-        title("title-estimate", "estimate"),
+        *section("title-estimate", "estimate"),
         Row(Entry("estimate", ((text, "text"),), span=True), ((text, "text"), (basis, "muted")), text),
     ]
     return shown + notes

@@ -55,7 +55,7 @@ class Person:
     def _complete(self) -> bool:
         return self.terminal.display[-1].endswith(" ready")
 
-    def keys(self) -> dict[str, str]:
+    def offered(self) -> dict[str, str]:
         """Word → key of the key line: of the box where one is open, else of the screen. What is blocked is left out."""
         lines = self.terminal.display
         bottom = next((row for row, line in enumerate(lines) if row and _BOTTOM.search(line)), None)
@@ -65,8 +65,8 @@ class Person:
 
     def press(self, word: str, seconds: float = 60.0) -> None:
         """Press the key that the key line shows for ``word``, once it shows one."""
-        self.terminal.until(lambda: word in self.keys(), f"a key for {word!r} is shown", seconds)
-        key = self.keys()[word]
+        self.terminal.until(lambda: word in self.offered(), f"a key for {word!r} is shown", seconds)
+        key = self.offered()[word]
         self.walked.append((key, word))
         self.terminal.press(_SENT.get(key, key))
 
@@ -128,7 +128,7 @@ def ask_to_run(person: Person) -> None:
     """Open the question of Checkpoint 3: Cancel has the focus, and running is not offered before all was seen."""
     person.press("approve…")
     person.sees_in_box("Run these exact bytes?", "[ Cancel ]", "have not been on the screen yet", "esc Cancel")
-    assert "Run it" not in person.keys(), person.screen
+    assert "Run it" not in person.offered(), person.screen
 
 
 def read_and_run(person: Person) -> None:
@@ -165,7 +165,7 @@ def accept(person: Person) -> str:
     person.type("G")
     person.press("Accept it")
     person.sees("✓ accepted 20", "via screen")
-    assert "accept" not in person.keys(), "what was accepted is not accepted again"
+    assert "accept" not in person.offered(), "what was accepted is not accepted again"
     return found[1].replace(" ", "")
 
 
