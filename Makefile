@@ -13,7 +13,7 @@ help:
 	@echo "make bench      budgets as ratios, measured in one run"
 	@echo "make demo       a real quark-cli with a small model, and the app opened on a job for it"
 	@echo "make build      wheel and source distribution under dist/"
-	@echo "make snapshots  write the text frames of the screens anew"
+	@echo "make snapshots  write the frames of the screens and the pictures anew"
 	@echo "make clean      remove what was made here, the environment too"
 
 install: $(STAMP)

@@ -51,7 +51,7 @@ def test_the_wheel_holds_what_the_program_reads(wheel: Path) -> None:
         wanted = {f"quark_tui/_data/{folder}/{one.name}" for one in (ROOT / folder).iterdir() if one.is_file()}
         assert wanted
         assert wanted <= names
-    assert {"quark_tui/demo/quark-cpu.lock", "quark_tui/ui/styles/home.tcss"} <= names
+    assert {"quark_tui/demo/quark-cpu.lock", "quark_tui/ui/styles/app.tcss"} <= names
     assert not [name for name in names if name.startswith(("tests", "benchmarks"))]
     sources = {str(one.relative_to(ROOT)) for one in (ROOT / "quark_tui").rglob("*.py")}
     assert sources <= names

@@ -271,8 +271,9 @@ _KEEPING_NAME = (
 
 #: Casefolded; no pattern matches a text without any of these. Most lines of a log have none and cost little then.
 _HINTS = (
-    "://", "%3a%2f", "token", "passw", "passphrase", "secret", "credential", "key", "auth", "bearer", "jwt", "pwd", "sig",
-    "hf_", "api_org_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glrt-", "glcbt-",
+    "://", "%3a%2f", "token", "passw", "passphrase", "secret", "credential", "key", "auth", "bearer", "jwt", "pwd",
+    "sig", "hf_", "api_org_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glrt-",
+    "glcbt-",
     "glptt-", "glft-", "glsoat-", "glagent-", "sk-", "akia", "asia", "xox", "aiza", "npm_", "pypi-", "ya29.", "eyj",
 )  # fmt: skip
 

@@ -99,11 +99,10 @@ class QuarkTui(App[None]):
 
     # What screens share.
 
-    def start(self, thread: threading.Thread) -> None:
-        """Start a thread that may be changing something: the end of the program waits for it, within bounds."""
+    def hold(self, thread: threading.Thread) -> None:
+        """The end of the program waits for ``thread``, which changes something; within bounds."""
         self._threads = [one for one in self._threads if one.is_alive()]
         self._threads.append(thread)
-        thread.start()
 
     def under_way(self) -> list[threading.Thread]:
         """Threads that have not come back yet."""
@@ -121,7 +120,7 @@ class QuarkTui(App[None]):
             where = copy(text, os.environ, write).where
             self.call_later(say, where)
 
-        self.start(threading.Thread(target=work, name="quark-tui-copy", daemon=True))
+        threading.Thread(target=work, name="quark-tui-copy", daemon=True).start()
 
     def next_theme(self) -> str:
         """Change to the next theme and remember it; its name, or what kept it from being remembered."""

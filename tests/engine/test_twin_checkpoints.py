@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -249,3 +250,28 @@ def test_a_blocking_model_still_makes_the_job(inside: Inside, target: Settings) 
 def test_other_workflows_are_said_not_to_be_there(inside: Inside, workflow: str) -> None:
     answer = inside.ask("new", "job", "--workflow", workflow, exit=1)
     assert answer["job"] is None and answer["findings"] and not (inside.folder / "job").exists()
+
+
+def test_the_command_says_all_that_an_approval_has_to_show(make: Maker, model: Path) -> None:
+    """P-91: the whole command, where output goes, what it takes and what is free, remote code, the files to expect."""
+    (model / "own.py").write_text("raise SystemExit\n")
+    settings = json.loads((model / "tokenizer_config.json").read_text())
+    settings["auto_map"] = {"AutoTokenizer": ["own.Own", None]}
+    (model / "tokenizer_config.json").write_text(json.dumps(settings))
+    job = make(*SOUND)
+    job.confirm("analysis")
+    job.confirm("plan")
+    shown = job.inside.ask("command", str(job.path))
+    (command,) = shown["commands"]
+    assert command["argv"][command["argv"].index("--output_dir") + 1] == str(job.path / "out")
+    assert str(job.path / "out") in command["writes"]
+    weights = (model / "model.safetensors").stat().st_size
+    assert weights // 3 < shown["estimate"]["output_bytes"] < weights
+    assert shown["estimate"]["peak_memory_bytes"] > weights
+    assert shown["available"]["output_bytes"] > 0 and shown["available"]["memory_bytes"] > 0
+    (code,) = shown["remote_code"]
+    assert (code["file"], code["stopped_by_flag"]) == ("tokenizer_config.json", False)
+    assert code["sha256"] == hashlib.sha256(b"raise SystemExit\n").hexdigest()
+    names = {path.removeprefix(f"{job.path}/out/") for path in shown["expected_files"]}
+    assert {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"} <= names
+    assert not (job.path / "out").exists()

@@ -1,12 +1,13 @@
-"""The app with hand-made answers behind its screens, for tests in a terminal: ``python -m tests.support.stage SCENE JOB``.
+"""The app with hand-made answers behind its screens, for tests in a terminal: ``python -m tests.support.stage SCENE``.
 
-Every text that comes from elsewhere is hostile. SCENE is ``fresh`` (Checkpoint 3 waits), ``alive`` or ``ended``; JOB is a
-folder that exists, its name shown as it is.
+Every text that comes from elsewhere is hostile. SCENE is ``fresh`` (Checkpoint 3 waits), ``alive``, ``ended``, or
+``real`` for the engine itself; what follows are the words of ``quark-tui``. SIGUSR1 makes it meet a defect of ours.
 """
 
 from __future__ import annotations
 
-import os
+import asyncio
+import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -54,9 +55,11 @@ def hostile(value: Any) -> Any:
 
 #: Keys whose values are words of our own, not foreign text.
 _WORDS = frozenset(
-    ["kind", "state", "verdict", "liveness", "signal", "analysis_status", "digest", "analysis_digest", "code", "scope"]
-    + ["key", "confirmed_at", "via", "gpu_verdict", "mode", "against", "updated_at", "started_at"]
-)
+    (
+        "kind", "state", "verdict", "liveness", "signal", "analysis_status", "digest", "analysis_digest", "code",
+        "scope", "key", "confirmed_at", "via", "gpu_verdict", "mode", "against", "updated_at", "started_at",
+    )
+)  # fmt: skip
 
 
 def answer(made: Answer, **more: Any) -> Answer:
@@ -67,9 +70,13 @@ def watched(scene: str) -> Sight:
     """A look at a run whose log, names and command are hostile."""
     seen = sights.sight(LOG, findings=(FOUND,)) if scene == "alive" else sights.verified()
     log = sights.sight(LOG)
-    body = {**seen.status.body, "liveness_evidence": HOSTILE, "process": {**seen.status.body["process"], "host": HOSTILE}}
+    body = {
+        **seen.status.body,
+        "liveness_evidence": HOSTILE,
+        "process": {**seen.status.body["process"], "host": HOSTILE},
+    }
     told = Answer("status", {**body, "tasks": [_task(one) for one in body["tasks"]]}, (FOUND,), seen.status.exit)
-    return replace(seen, status=told, command=COMMAND, lines=log.lines, folder=f"/runs/{HOSTILE}", remark=HOSTILE)
+    return replace(seen, status=told, command=COMMAND, lines=log.lines, folder=f"/runs/{HOSTILE}")
 
 
 def _task(task: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,9 +97,6 @@ class Stage(Engine):
     """Answers of the scene; Home lists what is really there."""
 
     scene = "fresh"
-
-    def what(self, path: str) -> str:
-        return "job"
 
     def truths(self, path: str) -> Mapping[str, Any]:
         return {
@@ -126,7 +130,9 @@ class Stage(Engine):
         return answer(reviews.plan(), refused=True)
 
     def approve(self, job: str, digest: str) -> Answer:
-        return Answer("run", {"pid": None, "run_folder": None}, (block("digest_differs", HOSTILE, HOSTILE, HOSTILE),), 1)
+        return Answer(
+            "run", {"pid": None, "run_folder": None}, (block("digest_differs", HOSTILE, HOSTILE, HOSTILE),), 1
+        )
 
     def watch(self, path: str) -> Any:
         return _Once(self.scene)
@@ -158,19 +164,24 @@ class Stage(Engine):
         return HOSTILE
 
 
+def _defect() -> None:
+    raise ZeroDivisionError(HOSTILE)
+
+
 def main() -> int:
     from quark_tui import cli
     from quark_tui.ui import app
 
     Stage.scene = sys.argv[1]
-    app.Engine = Stage  # type: ignore[misc]
-    if os.environ.get("STAGE_CRASH"):
-        from quark_tui.ui.screens.base import Acting
+    if Stage.scene != "real":
+        app.Engine = Stage  # type: ignore[misc]
+    run = app._run
 
-        def defect(self: Acting, name: str) -> None:
-            raise ZeroDivisionError(HOSTILE)
+    async def staged(own: app.QuarkTui, mouse: bool) -> None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, own.call_later, _defect)
+        await run(own, mouse)
 
-        Acting.act = defect  # type: ignore[method-assign]
+    app._run = staged
     return cli.main(sys.argv[2:])
 
 

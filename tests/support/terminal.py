@@ -21,6 +21,8 @@ import pyte
 ESCAPES = re.compile(rb"\x1b(\[[0-?]*[ -/]*[@-~]|[^\[])")
 # Sequences that the emulator does not know and would show as text.
 _UNKNOWN = re.compile(rb"\x1b\[[<>=][0-9;]*[a-zA-Z]|\x1b\[\?[0-9;]*\$p")
+# The final letters of the sequences that Textual draws, asks and restores with.
+_FINALS = b"HJKmhlupqrtnSABCDcys"
 _ENTER, _LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 
 
@@ -113,6 +115,16 @@ class Terminal:
     def press(self, keys: str) -> None:
         os.write(self.master, keys.encode())
 
+    def settle(self) -> None:
+        """Take everything until nothing comes for longer than some frames take."""
+        while self.read(0.3):
+            pass
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the terminal another size, of which the kernel tells its processes."""
+        self.emulator.resize(rows, columns)
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
     def wait(self, seconds: float = 30.0) -> int:
         """Read until the process has ended; its exit status, or minus the signal."""
 
@@ -151,3 +163,13 @@ class Terminal:
         if len(re.findall(rb"\x1b\[>\d+u", raw)) > len(re.findall(rb"\x1b\[<\d*u", raw)):
             wrong.append("keyboard protocol")
         return ", ".join(wrong)
+
+
+def foreign(raw: bytes) -> list[bytes]:
+    """The sequences in ``raw`` that the program never sends of itself, and bells."""
+    found = [b"\x07"] * raw.count(b"\x07")
+    for one in ESCAPES.finditer(raw):
+        body = one[1]
+        if body[:1] in (b"]", b"P", b"X", b"^", b"_") or (body[-1:] not in _FINALS and len(body) > 1):
+            found.append(raw[max(0, one.start() - 20) : one.end() + 20])
+    return found

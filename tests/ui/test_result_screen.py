@@ -91,7 +91,7 @@ def fake_of(name: str) -> Fake:
 async def test_a_result_looks_as_it_should(name: str, size: tuple[int, int]) -> None:
     """P-98, P-99: each verdict with its checks; a failed run begins with its class."""
     async with opened(fake_of(name), size) as pilot:
-        is_snapshot(f"result-{name}-{size[0]}x{size[1]}", frame(pilot.app))  # type: ignore[arg-type]
+        is_snapshot(f"result-{name}-{size[0]}x{size[1]}", frame(pilot.app), pilot.app)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
@@ -154,7 +154,7 @@ async def test_what_was_not_on_the_screen_cannot_be_accepted() -> None:
         assert "have not been on the screen yet" in question.blocked("accept.yes")
         await pilot.press("A")
         assert isinstance(pilot.app.screen, AcceptModal)
-        await pilot.press("G")
+        await pilot.press(*["ctrl+d"] * 4)
         await until(pilot, lambda: not question.blocked("accept.yes"), "all of it was in view")
         await pilot.press("g", "A")
         await until(pilot, lambda: fake.calls, "it is accepted")

@@ -147,7 +147,7 @@ async def test_the_approval_looks_as_it_should_and_hides_nothing(size: tuple[int
         text = "".join(cell for entry in entries for cell, _ in entry.cells).replace(" ", "")
         for argument in (*reviews.COMMAND.argv, *reviews.COMMAND.writes, reviews.DIGEST, "QUARK_LOG_LEVEL=info"):
             assert argument.replace(" ", "") in text
-        for words in ("163MB,52GBfree", "1.3GB,22GBhere", "noneinthismodel", "config.json,model.safetensors", "notknown"):
+        for words in ("163MB,52GBfree", "1.3GB,22GBhere", "noneinthismodel", "config.json,model", "notknown"):
             assert words in text
 
 
@@ -177,7 +177,11 @@ async def test_checkpoints_are_passed_in_order_by_keys_and_the_run_starts_once()
         await pilot.press("r")
         assert "have not been on the screen yet" in frame(app)
         assert desk.calls[-1][0] == "confirm"
-        await pilot.press("G", "r", "r")
+        # A jump to the end passes over lines: they are still to be seen.
+        await pilot.press("G", "r")
+        assert "have not been on the screen yet" in frame(app)
+        assert desk.calls[-1][0] == "confirm"
+        await pilot.press("g", *["ctrl+d"] * 4, "r", "r")
         await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
         assert desk.calls == [
             ("confirm", "analysis", reviews.ANALYSIS_DIGEST),
@@ -197,7 +201,7 @@ async def test_a_refused_start_is_told_in_place_and_cannot_be_tried_again() -> N
         await pilot.press("a")
         await until(pilot, lambda: isinstance(app.screen, ApproveModal), "the approval")
         await pilot.pause()
-        await pilot.press("G", "r")
+        await pilot.press(*["ctrl+d"] * 4, "r")
         await until(pilot, lambda: "quant_plan.json: was c3 → is e5" in frame(app), "the difference")
         assert "nothing was started" in frame(app)
         await pilot.press("r")

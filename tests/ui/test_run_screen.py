@@ -198,7 +198,7 @@ async def test_running(opened: Any, size: tuple[int, int]) -> None:
         assert "safe to disconnect; back to it with: quark-tui /jobs/demo" in shown.status
         shown.clock.now += 9
         await shown.look()
-        is_snapshot(f"run-running-{size[0]}x{size[1]}", shown.text)
+        is_snapshot(f"run-running-{size[0]}x{size[1]}", shown.text, shown.pilot.app)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)

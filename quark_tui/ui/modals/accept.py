@@ -53,7 +53,7 @@ class AcceptModal(BaseModal[bool]):
     def paint(self) -> None:
         lines = self.query_one(TextLines)
         if lines.size.height:
-            self._unseen = lines.below if self._unseen is None else min(lines.below, self._unseen)
+            self._unseen = lines.unseen(len(lines.entries))
         super().paint()
         ready = not self.blocked("accept.yes")
         yes: Part = ("  A Accept it  ", "$strong" if ready else "$muted")
@@ -69,7 +69,7 @@ class AcceptModal(BaseModal[bool]):
             return ""
         if self._unseen is None:
             return "it has not been on the screen yet"
-        return f"{self._unseen} lines have not been on the screen yet: j, ctrl+d or G" if self._unseen else ""
+        return f"{self._unseen} lines have not been on the screen yet: j or ctrl+d" if self._unseen else ""
 
     def status_parts(self) -> tuple[list[Part], list[Part]]:
         reason = self.blocked("accept.yes")

@@ -31,7 +31,6 @@ class ApproveModal(BaseModal[str]):
     def __init__(self, job: JobView, command: Answer) -> None:
         super().__init__()
         self._job, self._command = job, command
-        self._seen = 0
         self._starting = False
         self._refused: tuple[Row, ...] = ()
 
@@ -51,22 +50,14 @@ class ApproveModal(BaseModal[str]):
         entries = [row.entry for row in view.whole(rows, self._rows.size.width - 4)]
         self.fit(len(entries), 1)
         self._rows.show(entries)
-        self._look()
         super().paint()
         ready = not self.blocked("approve.run")
         run: Part = ("  r Run it  ", "$strong" if ready else "$muted")
         self.text("buttons", [[("            ", ""), ("[ Cancel ]", "reverse"), ("     ", ""), run]])
 
-    def _look(self) -> None:
-        """Remember how far down the rows have been on the screen."""
-        shown = self._rows
-        if shown.size.height:
-            self._seen = max(self._seen, len(shown.entries) - shown.below)
-
     def _unseen(self) -> int:
         keys = [entry.key for entry in self._rows.entries]
-        last = keys.index(view.LAST) + 1 if view.LAST in keys else len(keys)
-        return max(0, last - self._seen)
+        return self._rows.unseen(keys.index(view.LAST) + 1 if view.LAST in keys else len(keys))
 
     def on_row_list_moved(self) -> None:
         self.paint()
@@ -79,7 +70,7 @@ class ApproveModal(BaseModal[str]):
         if self._refused:
             return "it was refused: look at the command as it is now"
         unseen = self._unseen()
-        return f"{unseen} lines have not been on the screen yet: j, ctrl+d or G" if unseen else ""
+        return f"{unseen} lines have not been on the screen yet: j or ctrl+d" if unseen else ""
 
     def status_parts(self) -> tuple[list[Part], list[Part]]:
         if self._starting:
@@ -104,7 +95,9 @@ class ApproveModal(BaseModal[str]):
             value = attempt(lambda: services.approve(path, digest))
             self.post_message(Told(lambda: self._told(value)))
 
-        self.quark.start(threading.Thread(target=work, name="quark-tui-approve", daemon=True))
+        thread = threading.Thread(target=work, name="quark-tui-approve", daemon=True)
+        self.quark.hold(thread)
+        thread.start()
 
     def on_told(self, message: Told) -> None:
         message.then()

@@ -74,7 +74,9 @@ class NewJobModal(BaseModal[str]):
             value = attempt(call)
             self.post_message(Told(lambda: then(value)))
 
-        self.quark.start(threading.Thread(target=work, name="quark-tui-new", daemon=True))
+        thread = threading.Thread(target=work, name="quark-tui-new", daemon=True)
+        self.quark.hold(thread)
+        thread.start()
 
     def on_told(self, message: Told) -> None:
         message.then()

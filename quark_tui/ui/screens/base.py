@@ -259,10 +259,12 @@ class BaseScreen(Acting, Screen[None]):
         wrong: Callable[[Problem], None] | None = None,
         *,
         quiet: bool = False,
+        changes: bool = False,
     ) -> None:
         """Call off the event loop; ``then`` gets the value on it, ``wrong`` the sentence that came instead.
 
-        The screen is not ready before that, unless the call is ``quiet``: one that only adds to what is shown.
+        The screen is not ready before that, unless the call is ``quiet``: one that only adds to what is shown. The end
+        of the program waits for a call that ``changes`` something.
         """
         self._asked += not quiet
         self.paint()
@@ -283,7 +285,10 @@ class BaseScreen(Acting, Screen[None]):
                 return
             self.post_message(Told(lambda: told(value)))
 
-        self.quark.start(threading.Thread(target=work, name="quark-tui-ask", daemon=True))
+        thread = threading.Thread(target=work, name="quark-tui-ask", daemon=True)
+        if changes:
+            self.quark.hold(thread)
+        thread.start()
 
     def _wrong(self, problem: Problem) -> None:
         self.say(str(problem), "failed")

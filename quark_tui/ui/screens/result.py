@@ -247,7 +247,7 @@ class ResultScreen(StepScreen):
             self.job.status = answer
             self.say(view.accepted(answer), "ok")
 
-        self.ask(lambda: services.accept(path, digest), accepted)
+        self.ask(lambda: services.accept(path, digest), accepted, changes=True)
 
     def _refuse(self, what: str, answer: Answer) -> None:
         self._refused, self._refused_title = answer.findings, what
@@ -298,7 +298,7 @@ class ResultScreen(StepScreen):
             else:
                 self.say(f"the job stands at step {step} again: press {step}")
 
-        self.ask(lambda: services.begin(path, code), begun)
+        self.ask(lambda: services.begin(path, code), begun, changes=True)
 
 
 def _title(row: Row) -> str:

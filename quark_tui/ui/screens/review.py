@@ -184,7 +184,7 @@ class ModelScreen(ReviewScreen):
         review, services, path = self.job.review, self.quark.services, self.job.path
         assert review is not None
         digest = review.analysis.body["digest"]
-        self.ask(lambda: services.confirm(path, "analysis", digest, ()), self._confirmed)
+        self.ask(lambda: services.confirm(path, "analysis", digest, ()), self._confirmed, changes=True)
 
     def _confirmed(self, answer: Answer) -> None:
         self.job.review = None
@@ -257,7 +257,7 @@ class PlanScreen(ReviewScreen):
         review, services, path = self.job.review, self.quark.services, self.job.path
         assert review is not None
         digest = review.plan.body["digest"]
-        self.ask(lambda: services.confirm(path, "plan", digest, ()), self._confirmed)
+        self.ask(lambda: services.confirm(path, "plan", digest, ()), self._confirmed, changes=True)
 
     def _confirmed(self, answer: Answer) -> None:
         self.job.review = None
@@ -304,7 +304,7 @@ class PlanScreen(ReviewScreen):
             finding = Finding("block", "wrong_value", str(problem), "", "type another value, or esc")
             self._edit(key, value, reason, (finding,))
 
-        self.ask(lambda: services.change(path, ((key, value),), reasons), changed, wrong)
+        self.ask(lambda: services.change(path, ((key, value),), reasons), changed, wrong, changes=True)
 
 
 class CommandScreen(ReviewScreen):

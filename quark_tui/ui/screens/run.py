@@ -512,7 +512,7 @@ class RunScreen(StepScreen):
             self._asking = False
             self.say(f"{problem}; whether {name} was sent is not known: the next look shows it", "failed")
 
-        self.ask(lambda: self.quark.services.stop(folder, name, True), told, wrong)
+        self.ask(lambda: self.quark.services.stop(folder, name, True), told, wrong, changes=True)
 
 
 def _sign(here: bool) -> list[Part]:

@@ -94,6 +94,7 @@ class RowList(ScrollView, can_focus=True):
         self._layout, self._titles, self._empty = layout, titles, empty
         self.entries: tuple[Entry, ...] = ()
         self.cursor = 0
+        self._seen: set[str] = set()
 
     @property
     def header(self) -> int:
@@ -172,6 +173,16 @@ class RowList(ScrollView, can_focus=True):
     def below(self) -> int:
         """Rows that are not in view below the last visible one."""
         return max(0, len(self.entries) - self.scroll_offset.y - max(0, self.size.height - self.header))
+
+    def unseen(self, rows: int) -> int:
+        """How many of the first ``rows`` rows have never been in view; a jump to the end passes over some."""
+        top, height = self.scroll_offset.y, max(0, self.size.height - self.header)
+        self._seen.update(entry.key for entry in self.entries[top : top + height])
+        return sum(entry.key not in self._seen for entry in self.entries[:rows])
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self.unseen(0)
 
     def action_move(self, rows: int) -> None:
         self.move_to(self.cursor + rows, 1 if rows > 0 else -1)

@@ -132,10 +132,18 @@ def ask_to_run(person: Person) -> None:
 
 
 def read_and_run(person: Person) -> None:
-    """Go to the end of what the question shows and answer it with its own key."""
-    person.type("G")
+    """Read everything that the question shows and answer it with its own key."""
+    read_on(person)
     person.sees_in_box("nothing has been created, downloaded or started")
     person.press("Run it")
+
+
+def read_on(person: Person) -> None:
+    """Half a screen at a time, until no line is left that has not been on the screen."""
+    while found := re.search(r"(\d+) lines have not been on the screen", person.screen):
+        before = found[0]
+        person.type(_HALF_A_SCREEN)
+        person.terminal.until(lambda said=before: said not in person.screen, "more lines have been on the screen")  # type: ignore[misc]
 
 
 def approve(person: Person) -> None:
@@ -162,7 +170,7 @@ def accept(person: Person) -> str:
     person.sees_in_box("Accept this result?", "[ Cancel ]", "digest  ")
     found = re.search(r"digest  ((?:[0-9a-f]{4} )+)", person.screen)
     assert found is not None, person.screen
-    person.type("G")
+    read_on(person)
     person.press("Accept it")
     person.sees("✓ accepted 20", "via screen")
     assert "accept" not in person.offered(), "what was accepted is not accepted again"
