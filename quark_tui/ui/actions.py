@@ -80,7 +80,7 @@ _ALL: Final = (
     Action("modal.close", ("escape", "q"), "close", "go back; nothing is changed", _THIS, 1),
     Action("approve.cancel", ("escape", "enter", "q"), "Cancel", "go back; nothing was started", _THIS, 1),
     Action("stop.cancel", ("escape", "enter", "q"), "Cancel", "go back; nothing is sent", _THIS, 1),
-    Action("stop.send", ("s",), "send it", "send the signal that is named here", _THIS, 2),
+    Action("stop.send", ("S",), "send it", "send the signal that is named here", _THIS, 2),
     Action("step.1", ("1",), "Environment", "the target interpreter and this machine", _MOVE),
     Action("step.2", ("2",), "Model", "what the model's files say: Checkpoint 1", _MOVE),
     Action("step.3", ("3",), "Plan", "what will be quantized, and how: Checkpoint 2", _MOVE),

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
 from textual.app import App, SystemCommand
@@ -26,6 +26,8 @@ from quark_tui.ui.screens.home import HomeScreen
 from quark_tui.ui.services import Engine, Services
 
 if TYPE_CHECKING:
+    from textual.driver import Driver
+
     from quark_tui.core.finding import Finding
     from quark_tui.io.settings import Settings
     from quark_tui.ui.job import JobView
@@ -69,6 +71,15 @@ class QuarkTui(App[None]):
         """Values for themes that know nothing of our names."""
         return dict(themes.DEFAULTS)
 
+    def get_driver_class(self) -> type[Driver]:
+        """The driver that survives whatever bytes come; one that the environment names is taken as Textual takes it."""
+        from textual.drivers.linux_driver import LinuxDriver
+
+        from quark_tui.ui.driver import Driver as Ours
+
+        named = super().get_driver_class()
+        return Ours if named is LinuxDriver else named
+
     def get_line_filters(self) -> Sequence[LineFilter]:
         """In a terminal without these glyphs every one that is drawn becomes an ASCII character."""
         filters = list(super().get_line_filters())
@@ -95,6 +106,11 @@ class QuarkTui(App[None]):
     def show_home(self) -> None:
         """Back to the list of jobs."""
         while len(self.screen_stack) > 1:
+            self.pop_screen()
+
+    def uncover(self, screen: Screen[Any]) -> None:
+        """Close at once what is open above ``screen``, which is on the stack; Textual's own way does it later."""
+        while self.screen is not screen:
             self.pop_screen()
 
     # What screens share.
@@ -168,6 +184,10 @@ class QuarkTui(App[None]):
         signal.alarm(_PATIENCE)
         self.exit(return_code=128 + number)
 
+    def terminal_gone(self) -> None:
+        """Nothing can be read from the terminal any more, and no signal said so."""
+        self.leave(signal.SIGHUP)
+
     def action_help_quit(self) -> None:
         """Ctrl+C: say how to leave instead of leaving by accident."""
         from quark_tui.ui.screens.base import Acting
@@ -180,12 +200,14 @@ class QuarkTui(App[None]):
         pass
 
     def _handle_exception(self, error: Exception) -> None:
-        # Textual would print a traceback with local variables; the caller says one sentence and keeps the rest.
-        self.crash = self.crash or error
-        self._return_code = 1
-        if self._exception is None:
-            self._exception = error
-            self._exception_event.set()
+        # Textual would print a traceback with local variables; the caller says one sentence and keeps the rest. What a
+        # screen meets that opens while the program ends is no defect: it never got its widgets.
+        if not self._exit:
+            self.crash = self.crash or error
+            self._return_code = 1
+            if self._exception is None:
+                self._exception = error
+                self._exception_event.set()
         self._close_messages_no_wait()
 
 
@@ -229,9 +251,9 @@ def run_app(
     look = appearance(settings, terminal, findings)
     app = QuarkTui(Engine(path, environ), clean(os.uname().nodename), path, look)
     asyncio.run(_run(app, look.mouse))
+    signal.alarm(0)
     for thread in app.under_way():
         thread.join(_UNDER_WAY)
-    signal.alarm(0)
     if app.crash is not None:
         raise app.crash
     if app.come_back is not None:

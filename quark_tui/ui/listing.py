@@ -47,7 +47,10 @@ class Listing:
 
 def safe(value: Any, unknown: str = "") -> str:
     """Foreign text on one line without control characters and credentials; ``unknown`` for None."""
-    return unknown if value is None else redact(clean(str(value)[:_LOOKED_AT]))
+    if value is None:
+        return unknown
+    said = redact(clean(str(value)[: 2 * _LOOKED_AT]))
+    return said if len(said) <= _LOOKED_AT else said[: _LOOKED_AT - 1] + "…"
 
 
 def row(session: Mapping[str, Any]) -> Row:

@@ -18,9 +18,26 @@ Lines: TypeAlias = list[list[Part]]
 _LOOKED_AT: Final = 2000
 
 
+#: More of them, so that no credential is cut in two before it is known for one.
+_BEHIND: Final = 1000
+
+
 def safe(value: Any, unknown: str = "unknown") -> str:
-    """Foreign text on one line without control characters and credentials; ``unknown`` for None."""
-    return unknown if value is None else redact(clean(str(value)[:_LOOKED_AT]))
+    """Foreign text on one line without control characters and credentials; ``unknown`` for None.
+
+    A mark stands at the end of what is cut; see :func:`exact` for what is approved or copied.
+    """
+    if value is None:
+        return unknown
+    said = str(value)
+    if len(said) <= _LOOKED_AT:
+        return redact(clean(said))
+    return redact(clean(said[: _LOOKED_AT + _BEHIND]))[: _LOOKED_AT - 1] + "…"
+
+
+def exact(value: Any) -> str:
+    """Like :func:`safe`, however long it is: for what a person decides on by reading it whole."""
+    return redact(clean(value))
 
 
 def value_text(value: Any) -> str:
@@ -93,5 +110,6 @@ def _head(word: str, cells: int) -> str:
 
 
 __all__ = [
-    "Lines", "Part", "content", "elide_end", "elide_middle", "ends", "home_relative", "safe", "value_text", "wrapped",
+    "Lines", "Part", "content", "elide_end", "elide_middle", "ends", "exact", "home_relative", "safe", "value_text",
+    "wrapped",
 ]  # fmt: skip

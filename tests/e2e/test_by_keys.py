@@ -16,6 +16,7 @@ from quark_tui.demo.opening import NAME, SAMPLES
 from quark_tui.demo.setup import Settings
 from quark_tui.io.checkpoint import read_checkpoint
 from tests.e2e.support.by_keys import (
+    TERMINAL,
     Person,
     accept,
     approve,
@@ -121,14 +122,13 @@ def test_stop_sends_what_it_names_and_the_way_goes_on_from_there(
         assert "accept" not in person.offered(), "what was interrupted cannot be accepted"
         kept = folder_contents(folder)
         person.press("follow-up")
-        person.sees_in_box("run the same plan again")
-        while not any(line.lstrip("─ │").startswith("▸ run the same") for line in person.terminal.display):
-            _moved(person, "j")
-        person.press("choose")
+        person.sees_in_box("▸ ◆ recommended     run the same plan again", "3 command")
+        person.press("begin it")
         person.sees_step("Command", "Checkpoint 3 waits for you", "nothing was started")
         assert digest_shown(person) != first, "a second start needs an approval of its own"
         leave(person)
-    assert folder_contents(folder) == kept
+    # What was observed of the output goes into the run's manifest.
+    assert {**folder_contents(folder), "run_manifest.yaml": None} == {**kept, "run_manifest.yaml": None}
     assert job.runs() == [folder.name]
 
 
@@ -173,17 +173,11 @@ def test_what_changed_while_the_question_was_open_is_refused(
         person.sees_step("Command", "Checkpoint 3 waits for you")
         after = digest_shown(person)
         assert after != before
-        assert job.command()["digest"] == after
+        assert twin.ask("command", job.path, env=TERMINAL)["digest"] == after
         told = twin.ask("run", job.path, "--approve", before, "--unattended", exit=1)
         assert "digest_differs" in codes(told)
         leave(person)
     assert job.runs() == [] and not job.quark_processes()
-
-
-def _moved(person: Person, key: str) -> None:
-    before = person.screen
-    person.type(key)
-    person.terminal.until(lambda: person.screen != before, f"{key} moves the cursor")
 
 
 def _record(job: Path) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def test_the_run_goes_on_and_is_found_again(
     target: Settings,
     contracts: Contracts,
 ) -> None:
-    """P-73: in the middle of calibration the screen goes; another one stands where the run stands."""
+    """In the middle of calibration the screen goes; another one stands where the run stands."""
     twin = module_twin
     job = Job(twin, str(twin.cwd / way.__name__.strip("_")), tiny_llama, str(target.python), contracts)
     job.new(*LONG)

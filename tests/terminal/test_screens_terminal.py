@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import statistics
 import sys
 import threading
 import time
@@ -26,7 +27,7 @@ from tests.support.terminal import Terminal, foreign
 
 #: What foreign text looks like where it is shown.
 SHOWN = clean(ESCAPES)
-_ESC, _ENTER, _SIGN = "\x1b", "\r", r"(?:▸|\[>>\])"
+_ESC, _ENTER, _SIGN = "\x1b", "\r", r"(?:▸|\[>>\]|>)"
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ VIEWS = {
     "edit row": View("fresh", (("3", _rail("Plan")), ("j", f"{_SIGN} global_scheme"), (_ENTER, "reason"))),
     "command": View("fresh", (("4", _rail("Command")),)),
     "approve": View("fresh", (("4", _rail("Command")), ("a", "Run these exact bytes"))),
-    "help": View("fresh", (("?", "quark-tui command"),)),
+    "help": View("fresh", (("?", r"[│|] Help "),)),
     "palette": View("fresh", ((":", "Search for"),)),
     "run": View("alive"),
     "search": View("alive", (("/", "any case"),)),
@@ -61,7 +62,7 @@ VIEWS = {
     "run over": View("ended", (("5", "exit status 0"),)),
     "result": View("ended", (("6", _rail("Result")),)),
     "accept": View("ended", (("6", _rail("Result")), ("a", "Accept this result"))),
-    "follow-up": View("ended", (("6", _rail("Result")), ("b", "back to"))),
+    "follow-up": View("ended", (("6", _rail("Result")), ("b", "What comes next"))),
 }
 SCENES = ("home", "fresh", "alive", "ended")
 #: Where the program is quitted with ``q`` without closing something first.
@@ -121,8 +122,13 @@ def leave(terminal: Terminal, view: View) -> None:
 # The terminal afterwards.
 
 
-@pytest.mark.parametrize("name", VIEWS)
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        *((name, signal.SIGTERM) for name in VIEWS),
+        *((name, number) for name in (*_SCREENS, "approve", "search") for number in (signal.SIGHUP, signal.SIGINT)),
+    ],
+)
 def test_a_signal_restores_the_terminal_on_every_screen(staged: Stagehand, name: str, number: signal.Signals) -> None:
     with staged.open(VIEWS[name].scene) as terminal:
         go(terminal, VIEWS[name])
@@ -271,26 +277,12 @@ def test_without_colours_none_is_sent(staged: Stagehand, scene: str) -> None:
 
 def test_an_argument_is_whole_where_it_is_approved(staged: Stagehand) -> None:
     """P-91: however long, and whatever is in it."""
-    with staged.open("fresh") as terminal:
+    with staged.open("fresh", size=(80, 60)) as terminal:
         go(terminal, VIEWS["approve"])
-        values: dict[str, str] = {}
-        name = ""
-        for _ in range(30):
-            for line in terminal.display:
-                found = re.match(r".?│  [▸ ] (.{22})   (.*?)[ ▁-█]*│", line)
-                if found and found[1].strip():
-                    name = found[1].strip()
-                    values[name] = ""
-                if found and name:
-                    values[name] += found[2].rstrip() if found[2].rstrip() not in values[name] else ""
-            if "digest" in values:
-                break
-            before = terminal.display
-            terminal.press("j" * 3)
-            terminal.until(lambda b=before: terminal.display != b, "the list has moved")  # type: ignore[misc]
-            terminal.settle()
-        assert values["--dataset"] == LONG
-        assert f"/models/{SHOWN}{LONG}" in values["--model_dir"]
+        found = (re.match(r".?│  [▸ ] .{22} +(.*?)[ ▁-█]*│", line) for line in terminal.display)
+        values = "".join(one[1] for one in found if one)
+        assert f"/models/{SHOWN}{LONG}" in values
+        assert LONG in values.replace(f"{SHOWN}{LONG}", "")
 
 
 def test_idle_sends_nothing_on_any_screen_without_a_living_run(staged: Stagehand) -> None:
@@ -341,12 +333,17 @@ def growing(path: Path) -> Iterator[None]:
         thread.join()
 
 
-def rate(terminal: Terminal) -> float:
+def rate(terminal: Terminal, seconds: float = _SECONDS) -> float:
     """Bytes a second over some seconds."""
     begun, count = time.monotonic(), 0
-    while time.monotonic() - begun < _SECONDS:
+    while time.monotonic() - begun < seconds:
         count += terminal.read(0.05)
     return count / (time.monotonic() - begun)
+
+
+def usual_rate(terminal: Terminal) -> float:
+    """What most of five spans of two seconds have: a single repaint of a pane is none of it."""
+    return statistics.median(rate(terminal, 2.0) for _ in range(5))
 
 
 def test_a_living_run_keeps_to_its_budget_of_bytes(own_env: dict[str, str], tmp_path: Path) -> None:
@@ -361,15 +358,16 @@ def test_a_living_run_keeps_to_its_budget_of_bytes(own_env: dict[str, str], tmp_
             sees(terminal, _FIRST["alive"])
             terminal.ready()
             terminal.until(lambda: "safe to disconnect" not in "\n".join(terminal.display), "the first word is over")
-            assert 0 < rate(terminal) <= 1_000, "only what tells the time changes"
+            assert 0 < usual_rate(terminal) <= 1_000, "only what tells the time changes"
             log = run.folder / "output.log"
             with growing(log):
                 sees(terminal, "line 100: ")
                 assert 1_000 < rate(terminal) <= 40_000
                 terminal.press("\t")
+                sees(terminal, "▸ log")
                 terminal.press("k" * 3)
                 sees(terminal, r"PAUSED \+\d\d+")
-                assert rate(terminal) <= 1_000
+                assert usual_rate(terminal) <= 1_000
             terminal.press("q")
             assert terminal.wait() == 0
     finally:
@@ -379,7 +377,7 @@ def test_a_living_run_keeps_to_its_budget_of_bytes(own_env: dict[str, str], tmp_
 # A terminal that is too small.
 
 
-@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("name", [*_SCREENS, "filter", "search"])
 def test_too_small_is_said_and_a_larger_one_brings_everything_back(staged: Stagehand, name: str) -> None:
     view = VIEWS[name]
     with staged.open(view.scene) as terminal:
@@ -398,3 +396,18 @@ def test_too_small_is_said_and_a_larger_one_brings_everything_back(staged: Stage
         terminal.press("q")
         assert terminal.wait() == 0
         assert terminal.left_whole() == ""
+
+
+@pytest.mark.parametrize("name", [name for name in VIEWS if name not in (*_SCREENS, "filter", "search")])
+def test_a_question_in_a_terminal_that_is_too_small_can_be_closed(staged: Stagehand, name: str) -> None:
+    view = VIEWS[name]
+    with staged.open(view.scene) as terminal:
+        go(terminal, view)
+        terminal.resize(60, 15)
+        terminal.settle()
+        leave(terminal, view)
+        sees(terminal, "needs 80×24; the terminal is 60×15")
+        terminal.resize(80, 24)
+        sees(terminal, _FIRST["home"] if view.scene == "home" else r"\? help   q quit")
+        terminal.press("q")
+        assert terminal.wait() == 0

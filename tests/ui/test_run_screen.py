@@ -380,7 +380,7 @@ async def test_a_look_that_saw_the_same_paints_nothing_and_a_second_paints_two_l
         shown.clock.now += 1
         shown.screen.paint()
         await shown.pilot.pause()
-        assert set(seen) == {"run-when", "status"}
+        assert set(seen) == {"run-for", "status"}
 
 
 async def test_below_a_modal_nothing_is_painted_and_afterwards_everything_is_there(opened: Any) -> None:
@@ -569,7 +569,7 @@ async def test_a_signal_is_sent_once_and_what_came_of_it_is_shown(opened: Any) -
     deaf = Finding("medium", "stop_not_heeded", "INT was sent 12 s ago and is not heeded")
     async with opened(sight(CALIBRATING)) as shown:
         await question(shown)
-        await shown.pilot.press("s")
+        await shown.pilot.press("S")
         await shown.until(lambda: "whether it is heeded is shown here" in shown.status, "it was sent")
         await shown.pilot.press("s")
         assert "INT was sent just now" in shown.status
@@ -601,7 +601,7 @@ async def test_what_cannot_be_stopped_says_why(opened: Any) -> None:
         shown.fake.findings = (Finding("block", "process_unknown", "which process it is cannot be read"),)
         shown.fake.answer = {"targets": [], "next": "find the process by hand"}
         await question(shown)
-        await shown.pilot.press("s")
+        await shown.pilot.press("S")
         assert isinstance(shown.app.screen, StopModal)
         await shown.until(lambda: "which process it is cannot be read" in shown.text, "the reason")
         assert [yes for _, _, yes in shown.fake.asked] == [False]
@@ -611,5 +611,5 @@ async def test_a_run_that_ended_before_the_signal_came(opened: Any) -> None:
     async with opened(sight(CALIBRATING)) as shown:
         await question(shown)
         shown.fake.answer = {"sent": False, "next": "it had ended before the signal came"}
-        await shown.pilot.press("s")
+        await shown.pilot.press("S")
         await shown.until(lambda: "it had ended before the signal came" in shown.status, "the reason")

@@ -60,6 +60,7 @@ class AcceptModal(BaseModal[bool]):
         self.text("buttons", [[("            ", ""), ("[ Cancel ]", "reverse"), ("     ", ""), yes]])
 
     def on_row_list_moved(self) -> None:
+        self._said = None  # how many lines are left is another number now
         self.paint()
 
     def blocked(self, action: str) -> str:

@@ -13,7 +13,7 @@ from quark_tui.ui.actions import bindings
 from quark_tui.ui.job import JobView
 from quark_tui.ui.modals.base import BaseModal
 from quark_tui.ui.screens.base import Problem, Told, attempt
-from quark_tui.ui.text import Part, safe
+from quark_tui.ui.text import Part, exact, safe
 from quark_tui.ui.views import Row, findings, title
 from quark_tui.ui.views import command as view
 from quark_tui.ui.widgets.row_list import RowList
@@ -60,6 +60,8 @@ class ApproveModal(BaseModal[str]):
         return self._rows.unseen(keys.index(view.LAST) + 1 if view.LAST in keys else len(keys))
 
     def on_row_list_moved(self) -> None:
+        if not self._starting:
+            self._said = None  # how many lines are left is another number now
         self.paint()
 
     def blocked(self, action: str) -> str:
@@ -103,7 +105,7 @@ class ApproveModal(BaseModal[str]):
         message.then()
 
     def _told(self, value: Answer | Problem) -> None:
-        self._starting = False
+        self._starting, self._said = False, None
         if isinstance(value, Problem):
             self._refuse([Row(title("wrong", str(value)).entry, ((str(value), "failed"),), str(value))])
         elif value.exit or value.body["pid"] is None:
@@ -117,5 +119,5 @@ class ApproveModal(BaseModal[str]):
         self._rows.action_first()
 
     def do_app_copy(self) -> None:
-        shells = [safe(one["shell"]) for one in self._command.body["commands"]]
+        shells = [exact(one["shell"]) for one in self._command.body["commands"]]
         self.quark.copy("\n".join(shells), self.say)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from textual import events
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Static
@@ -28,6 +29,7 @@ class BaseModal(Acting, ModalScreen[R | None], Generic[R]):
         super().__init__()
         self._shown: dict[str, Lines] = {}
         self._said: Part | None = None
+        self._dismissed = False
 
     @property
     def quark(self) -> QuarkTui:
@@ -36,6 +38,10 @@ class BaseModal(Acting, ModalScreen[R | None], Generic[R]):
         app = self.app
         assert isinstance(app, QuarkTui)
         return app
+
+    @property
+    def ascii_only(self) -> bool:
+        return self.quark.ascii_only
 
     def heading(self) -> str:
         """The title of the box."""
@@ -67,6 +73,8 @@ class BaseModal(Acting, ModalScreen[R | None], Generic[R]):
         self.paint()
 
     def act(self, name: str) -> None:
+        if self._dismissed:
+            return  # keys that were on their way when this was answered
         self._said = None
         super().act(name)
         if self.is_current:
@@ -100,6 +108,17 @@ class BaseModal(Acting, ModalScreen[R | None], Generic[R]):
         box = self.query_one("#box")
         if box.styles.height is None or box.styles.height.value != height:
             box.styles.height = height
+
+    def dismiss(self, result: R | None = None) -> AwaitComplete:
+        """Close with ``result``, once: Textual would take the screens below away for every further call.
+
+        What was opened on top of this, the command palette, goes too.
+        """
+        if self._dismissed or self not in self.app.screen_stack:
+            return AwaitComplete()
+        self._dismissed = True
+        self.quark.uncover(self)
+        return super().dismiss(result)
 
     def do_modal_close(self) -> None:
         self.dismiss(None)

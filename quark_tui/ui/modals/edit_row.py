@@ -119,4 +119,7 @@ class EditRowModal(BaseModal[tuple[str, str]]):
                 self._value.put(rows.current)
             self._value.input.focus()
             return
+        if problem := self._value.problem or self._reason.problem:
+            self.say(problem, "warning")
+            return
         self.dismiss((self._value.value, self._reason.value))

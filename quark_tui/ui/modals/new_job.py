@@ -139,12 +139,15 @@ class NewJobModal(BaseModal[str]):
             empty.input.focus()
             self.say("both lines are needed", "warning")
             return
+        if problem := self._folder.problem or self._model.problem:
+            self.say(problem, "warning")
+            return
         folder, model = self._folder.value, self._model.value
         self._making, self._told = True, ()
         self._ask(lambda: self._services.new(folder, model), self._answered)
 
     def _answered(self, value: Answer | Problem) -> None:
-        self._making = False
+        self._making, self._said = False, None
         if isinstance(value, Problem):
             self._told = ((str(value), "failed"), ("next: correct the line and press ↵ again", "strong"))
             return

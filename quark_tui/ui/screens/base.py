@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Static
 
 from quark_tui.core.answer import WrongQuestion
@@ -62,6 +63,11 @@ class Acting:
 
     IDS: ClassVar[Sequence[str]] = ()
 
+    @property
+    def ascii_only(self) -> bool:
+        """Whether the terminal shows nothing but ASCII."""
+        return False
+
     def labels(self) -> dict[str, str]:
         """Other words for actions than the registry's, by id."""
         return {}
@@ -89,16 +95,18 @@ class Acting:
 
 
 def key_line(screen: Acting, width: int) -> list[Part]:
-    """The keys of ``screen`` that fit ``width``: help and quit always, then by their place; what is blocked says so."""
+    """The keys of ``screen`` that fit ``width``: help, quit and what comes first always, then by their place those that
+    do something, then those that are blocked, which say so."""
     words = screen.labels()
     offered = sorted((one for one in screen.offered() if one.footer), key=lambda one: one.footer)
     kept = [one for one in offered if one.id in ("app.help", "app.quit")]
     texts = {}
     for one in offered:
         label = words.get(one.id, one.label)
-        texts[one.id] = (one.shown_key, f" {label}{' (blocked)' if screen.blocked(one.id) else ''}")
+        key = one.keys[0] if screen.ascii_only and not one.shown_key.isascii() else one.shown_key
+        texts[one.id] = (key, f" {label}{' (blocked)' if screen.blocked(one.id) else ''}")
     room = width - 1 - sum(cell_width("".join(texts[one.id])) + 3 for one in kept)
-    for one in offered:
+    for one in sorted(offered, key=lambda one: (one.footer > 1, bool(screen.blocked(one.id)))):
         if one in kept:
             continue
         room -= cell_width("".join(texts[one.id])) + 3
@@ -124,6 +132,7 @@ class BaseScreen(Acting, Screen[None]):
         self._said: Part | None = None
         self._asked = 0
         self.covered = False
+        self._held: Widget | None = None
 
     @property
     def quark(self) -> QuarkTui:
@@ -133,6 +142,15 @@ class BaseScreen(Acting, Screen[None]):
         app = self.app
         assert isinstance(app, QuarkTui)
         return app
+
+    @property
+    def on_top(self) -> bool:
+        """Whether nothing is open above this screen; Textual calls the screen below a modal current too."""
+        return self.app.screen is self
+
+    @property
+    def ascii_only(self) -> bool:
+        return self.quark.ascii_only
 
     # What a screen fills in.
 
@@ -184,7 +202,10 @@ class BaseScreen(Acting, Screen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         width, height = event.size
-        self.set_class(width < SMALLEST[0] or height < SMALLEST[1], "-small")
+        small = width < SMALLEST[0] or height < SMALLEST[1]
+        if small and not self.has_class("-small"):
+            self._held = self.focused  # what is hidden loses the keys, and gets them back
+        self.set_class(small, "-small")
         self.set_class(width >= 110, "-wide")
         self.paint()
         self.call_after_refresh(self.keep_focus)
@@ -200,7 +221,11 @@ class BaseScreen(Acting, Screen[None]):
     def keep_focus(self) -> None:
         """Give some widget the keys back: one that was hidden for a while has lost them."""
         if self.focused is None:
-            self.focus_next()
+            held = self._held
+            if held is not None and held.is_attached and held.focusable:
+                held.focus()
+            else:
+                self.focus_next()
 
     def act(self, name: str) -> None:
         """Do the action ``name``, or say why not; what was said before is over."""
@@ -219,8 +244,8 @@ class BaseScreen(Acting, Screen[None]):
 
         A covered screen waits until it is seen again: what changes below another one has the whole terminal sent anew.
         """
-        if not self.is_mounted or self.covered:
-            return
+        if not self.is_mounted or self.covered or self._pruning:
+            return  # not to be seen, or its widgets go while an answer comes
         width = self.size.width
         with self.app.batch_update():
             left, right = self.title_parts()
@@ -248,9 +273,12 @@ class BaseScreen(Acting, Screen[None]):
 
     def text(self, name: str, lines: Lines) -> None:
         """Update the Static ``name`` when its lines changed."""
-        if self._shown.get(name) != lines:
+        before = self._shown.get(name)
+        if before != lines:
             self._shown[name] = lines
-            self.query_one(f"#{name}", Static).update(content(lines))
+            # Lines are as long as there is room: only their number changes what is around them.
+            layout = before is None or len(before) != len(lines)
+            self.query_one(f"#{name}", Static).update(content(lines), layout=layout)
 
     def ask(
         self,

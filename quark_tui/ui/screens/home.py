@@ -234,13 +234,14 @@ class HomeScreen(BaseScreen):
             self._open(row.key)
 
     def on_row_list_chosen(self) -> None:
-        self.act("home.open")
+        if self.on_top:
+            self.act("home.open")
 
     def _open(self, path: str) -> None:
         def told(answer: Answer) -> None:
             row = next((one for one in (self._listing or Listing()).rows if one.key == path), None)
             job = JobView(path, row.model if row else _model(answer), safe(answer.body["kind"]), answer)
-            if self.is_current:
+            if self.on_top:
                 self.quark.open(job)
 
         self.ask(lambda: self._services.status(path), told)

@@ -208,7 +208,8 @@ class ResultScreen(StepScreen):
             self.app.push_screen(WholeModal(_title(row), row.detail, row.copy))
 
     def on_detail_list_chosen(self) -> None:
-        self.act("step.detail")
+        if self.on_top:
+            self.act("step.detail")
 
     def do_result_log(self) -> None:
         self.go(5)
@@ -266,7 +267,7 @@ class ResultScreen(StepScreen):
             assert isinstance(choices, (list, tuple))
             if not choices:
                 self.say("nothing can follow: no run was started")
-            elif self.is_current:
+            elif self.on_top:
                 self.app.push_screen(FollowUpModal(choices), chosen)
 
         def chosen(code: str | None) -> None:
@@ -293,7 +294,7 @@ class ResultScreen(StepScreen):
         def gone(status: Answer, step: int) -> None:
             self._changing = ""
             self.job.status = status
-            if self.is_current:
+            if self.on_top:
                 self.quark.show_step(self.job, step)
             else:
                 self.say(f"the job stands at step {step} again: press {step}")

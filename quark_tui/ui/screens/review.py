@@ -14,6 +14,7 @@ from quark_tui.core.text import human_bytes
 from quark_tui.ui.actions import COMMON, STEPS, bindings
 from quark_tui.ui.screens.base import Problem
 from quark_tui.ui.screens.step import StepScreen
+from quark_tui.ui.states import look
 from quark_tui.ui.text import Part, safe
 from quark_tui.ui.views import Row, finding_detail
 from quark_tui.ui.views import command as command_view
@@ -21,6 +22,7 @@ from quark_tui.ui.views import environment as environment_view
 from quark_tui.ui.views import model as model_view
 from quark_tui.ui.views import plan as plan_view
 from quark_tui.ui.widgets.detail_list import DetailList
+from quark_tui.ui.widgets.row_list import Entry
 
 if TYPE_CHECKING:
     from quark_tui.engine.review import Review
@@ -54,23 +56,39 @@ class ReviewScreen(StepScreen):
         def both() -> tuple[Review, Answer]:
             return services.review(path), services.status(path)
 
+        self._looking = True
         self.ask(both, self._looked, self._unreadable)
 
     def _looked(self, answers: tuple[Review, Answer]) -> None:
         self.job.review, self.job.status = answers
-        self._trouble = ""
+        self._looking, self._trouble = False, ""
         self.paint()
 
-    _trouble = ""
+    _looking, _trouble = False, ""
 
     def _unreadable(self, problem: Problem) -> None:
-        self._trouble = str(problem)
-        self.say(self._trouble, "failed")
+        # What was seen before is no longer known to hold.
+        self.job.review = None
+        self._looking, self._trouble = False, str(problem)
+        self.paint()
 
     def paint_body(self) -> None:
         review = self.job.review
         if review is not None:
             self.rows.show(self.shown(review))
+        elif self._trouble:
+            self.rows.show(
+                [Row(Entry("trouble", ((self._trouble, "failed"),), span=True), ((self._trouble, "failed"),))]
+            )
+
+    def status_parts(self) -> tuple[list[Part], list[Part]]:
+        if self.job.review is None and self._trouble:
+            return [(f"{look('failed').mark(self.quark.ascii_only)} {self._trouble}", "$failed")], []
+        return self.standing()
+
+    def standing(self) -> tuple[list[Part], list[Part]]:
+        """The status line's left and right end where the look succeeded or is still under way."""
+        return [], []
 
     def shown(self, review: Review) -> list[Row]:
         """The pane's rows."""
@@ -80,6 +98,8 @@ class ReviewScreen(StepScreen):
         return self.rows.row.copy if self.rows.row else ""
 
     def blocked(self, action: str) -> str:
+        if action == "step.look" and self._looking:
+            return "it is being looked at"
         if self.job.review is None and action in ("step.confirm", "step.detail", "plan.edit", "command.approve"):
             return self._trouble or "still looking at model, target and machine"
         return super().blocked(action)
@@ -94,7 +114,8 @@ class ReviewScreen(StepScreen):
             self.app.push_screen(WholeModal("the whole row", row.detail, row.copy))
 
     def on_detail_list_chosen(self) -> None:
-        self.act("step.detail")
+        if self.on_top:
+            self.act("step.detail")
 
     def on_detail_list_moved(self) -> None:
         self.paint()
@@ -129,7 +150,7 @@ class EnvironmentScreen(ReviewScreen):
             "interpreter; torch, transformers and Quark are read from their files and not imported."
         )
 
-    def status_parts(self) -> tuple[list[Part], list[Part]]:
+    def standing(self) -> tuple[list[Part], list[Part]]:
         review = self.job.review
         if review is None or review.environment is None:
             return [("asking the target interpreter", "$muted")], []
@@ -162,7 +183,7 @@ class ModelScreen(ReviewScreen):
             "no weight is read and no code of the model runs. Confirming it is Checkpoint 1: the plan rests on it."
         )
 
-    def status_parts(self) -> tuple[list[Part], list[Part]]:
+    def standing(self) -> tuple[list[Part], list[Part]]:
         review = self.job.review
         if review is None:
             return [("reading configuration and headers", "$muted")], []
@@ -222,7 +243,7 @@ class PlanScreen(ReviewScreen):
             "nothing runs."
         )
 
-    def status_parts(self) -> tuple[list[Part], list[Part]]:
+    def standing(self) -> tuple[list[Part], list[Part]]:
         review = self.job.review
         if review is None:
             return [("making the plan", "$muted")], []
@@ -275,7 +296,8 @@ class PlanScreen(ReviewScreen):
         self._edit(row.entry.key.removeprefix("row."))
 
     def on_detail_list_chosen(self) -> None:
-        self.act("plan.edit")
+        if self.on_top:
+            self.act("plan.edit")
 
     def _edit(self, key: str, typed: str | None = None, reason: str = "", refused: tuple[Finding, ...] = ()) -> None:
         from quark_tui.ui.modals.edit_row import EditRowModal
@@ -329,7 +351,7 @@ class CommandScreen(ReviewScreen):
             "created, downloaded or started. Approving is Checkpoint 3: it stands for these bytes, once."
         )
 
-    def status_parts(self) -> tuple[list[Part], list[Part]]:
+    def standing(self) -> tuple[list[Part], list[Part]]:
         review = self.job.review
         if review is None:
             return [("computing the digest", "$muted")], []

@@ -26,7 +26,7 @@ from quark_tui.ui.modals.whole import WholeModal
 from quark_tui.ui.screens.base import Problem, attempt
 from quark_tui.ui.screens.step import StepScreen
 from quark_tui.ui.services import RunWatch, Sight
-from quark_tui.ui.text import Part, ends, safe
+from quark_tui.ui.text import Part, ends, exact, safe
 from quark_tui.ui.views import run as view
 from quark_tui.ui.views.tasks import done
 from quark_tui.ui.widgets.log_view import LogView
@@ -86,7 +86,9 @@ class RunScreen(StepScreen):
         self._looker: Looker[Sight | Problem | None] = Looker(self._look, self._tell, lambda took: self._pace)
 
     def body(self) -> ComposeResult:
-        yield Static(id="run-when")
+        with Horizontal(id="run-first"):
+            yield Static(id="run-when")
+            yield Static(id="run-for")
         yield Static(id="run-folder")
         yield Static(id="run-command")
         yield Static(id="run-note")
@@ -249,10 +251,12 @@ class RunScreen(StepScreen):
         return {"app.home": "close search"} if self._searching else {}
 
     def offered(self) -> list[Action]:
-        """While a search is typed, letters are text: only what its line understands is offered."""
+        """While a search is typed, letters are text: only what its line understands is offered. Once the run is over
+        its result comes first."""
         if self._searching:
             return [replace(ACTIONS[one], footer=place) for place, one in enumerate(_SEARCHING, 1)]
-        return super().offered()
+        over = not self.blocked("run.result")
+        return [replace(one, footer=1) if over and one.id == "run.result" else one for one in super().offered()]
 
     def status_parts(self) -> tuple[list[Part], list[Part]]:
         sight = self._sight
@@ -262,8 +266,6 @@ class RunScreen(StepScreen):
         body = sight.status.body
         over = bool(sight.folder) and body["liveness"] in ("finished", "dead")
         right: list[Part] = [(f"pid {view.pid(body)}", "$muted")] if body["process"] else []
-        if over and not self.blocked("run.result"):
-            right = [("v", "bold $strong"), (" result", "$foreground")]
         room = self.size.width - 3 - sum(cell_width(text) for text, _ in right)
         if said := self._said_now(room):
             return said, right
@@ -291,7 +293,12 @@ class RunScreen(StepScreen):
             self.text("run-folder", [[(f" {elide_middle(self.home_path(self.job.path), width - 2)}", "$muted")]])
         else:
             left, right = view.facts(sight, self._age, width, ascii_only)
-            self.text("run-when", [ends([(" ", ""), *left], [*right, (" ", "")], width)])
+            # What ticks stands apart: each second sends it, and no more.
+            ticks = view.alive(sight.status.body) and bool(right)
+            self.query_one("#run-for", Static).display = ticks
+            shown = ends([(" ", ""), *left], [] if ticks else [*right, (" ", "")], width - (view.FOR if ticks else 0))
+            self.text("run-when", [shown])
+            self.text("run-for", [ends([], [*right, (" ", "")], view.FOR) if ticks else []])
             folder = self.home_path(sight.folder or self.job.path)
             self.text("run-folder", [[(f" {elide_middle(folder, width - 2)}", "$muted")]])
             shell = safe(sight.command.shell) if sight.command else "the command is not known"
@@ -343,7 +350,8 @@ class RunScreen(StepScreen):
         self.paint()
 
     def on_row_list_chosen(self) -> None:
-        self.act("run.detail")
+        if self.on_top:
+            self.act("run.detail")
 
     def on_descendant_focus(self) -> None:
         if self.is_mounted:
@@ -394,7 +402,8 @@ class RunScreen(StepScreen):
         if self._zoomed:
             self._zoom("log" if to_log else "tree")
         self._close_search()
-        (self._log_view if to_log else self._task_tree).focus()
+        # At once: the next key is for the other pane already.
+        self.set_focus(self._log_view if to_log else self._task_tree)
 
     def do_run_zoom(self) -> None:
         self._zoom("" if self._zoomed else "log" if self._in_log else "tree")
@@ -419,7 +428,7 @@ class RunScreen(StepScreen):
         sight = self._sight
         if sight is not None and sight.command is not None:
             detail = view.command_detail(sight.command, sight.folder)
-            self.app.push_screen(WholeModal("The command that was started", detail, safe(sight.command.shell)))
+            self.app.push_screen(WholeModal("The command that was started", detail, exact(sight.command.shell)))
 
     def do_run_result(self) -> None:
         self.act("step.6")
@@ -482,7 +491,7 @@ class RunScreen(StepScreen):
 
         def told(answer: Answer) -> None:
             self._asking = False
-            if self.is_current:
+            if self.on_top:
                 self.app.push_screen(StopModal(answer), lambda yes: self._send(folder, name) if yes else None)
 
         def wrong(problem: Problem) -> None:

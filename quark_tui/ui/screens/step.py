@@ -42,6 +42,7 @@ class StepScreen(BaseScreen):
         if step == self.STEP:
             self.say("this is that step")
             return
+        self.quark.uncover(self)  # what is open above goes, and not this screen in its place
         self.quark.show_step(self.job, step)
 
     def do_step_1(self) -> None:

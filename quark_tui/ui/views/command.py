@@ -9,7 +9,7 @@ from typing import Any
 from quark_tui.core.answer import Answer
 from quark_tui.core.command import Command
 from quark_tui.core.text import cell_width, human_bytes
-from quark_tui.ui.text import Part, safe, value_text, wrapped
+from quark_tui.ui.text import Part, exact, safe, value_text, wrapped
 from quark_tui.ui.views import Row, findings, title
 from quark_tui.ui.widgets.row_list import Column, Entry
 
@@ -66,11 +66,13 @@ def rows(answer: Answer, ascii_only: bool) -> list[Row]:
     shown = findings(blocking, ascii_only, prefix="blocking")
     if shown:
         shown.append(title("gap", ""))
+    decided: list[Row] = []
     for number, raw in enumerate(body["commands"], 1):
-        shown += _command(Command.from_json(raw), number, len(body["commands"]))
+        decided += _command(Command.from_json(raw), number, len(body["commands"]))
     if body["commands"]:
-        shown += _resources(body)
-        shown += _remote_code(body["remote_code"])
+        decided += _resources(body)
+        decided += _remote_code(body["remote_code"])
+    shown += map(_spelled, decided) if ascii_only else decided
     others = findings((one for one in answer.findings if one.level != "block"), ascii_only, prefix="other")
     shown += others
     digest = body["digest"]
@@ -90,6 +92,17 @@ def rows(answer: Answer, ascii_only: bool) -> list[Row]:
     return shown + _covered(inputs)
 
 
+def _spelled(row: Row) -> Row:
+    """Where only ASCII is drawn, other letters as escapes: two paths that differ must not look the same."""
+    plain = {"→": "->", "·": "-"}
+    cells = []
+    for text, tone in row.entry.cells:
+        for glyph, sign in plain.items():
+            text = text.replace(f" {glyph} ", f" {sign} ")
+        cells.append((text.encode("ascii", "backslashreplace").decode(), tone))
+    return replace(row, entry=replace(row.entry, cells=tuple(cells)))
+
+
 def _pair(key: str, name: str, value: str, *more: Part, tone: str = "text") -> Row:
     return Row(Entry(key, ((name, "strong"), (value, tone))), ((f"{name}: {value}", "text"), *more), value)
 
@@ -98,7 +111,7 @@ def _command(command: Command, number: int, of: int) -> list[Row]:
     counted = f"command {number} of {of}: " if of > 1 else ""
     shown = [title(f"title-{number}", f"{counted}{safe(command.purpose)}")]
     for at, (option, values) in enumerate(command.option_lines()):
-        name, value = safe(option), safe(values, "")
+        name, value = exact(option), exact(values)
         key = f"argv.{number}.{at}"
         if at == 0:
             words = f"{name} {value}".rstrip()
@@ -108,13 +121,13 @@ def _command(command: Command, number: int, of: int) -> list[Row]:
             shown.append(
                 Row(Entry(key, ((f"  {name}", "strong"), (value, "text"))), detail, f"{name} {value}".rstrip())
             )
-    shown.append(_pair(f"cwd.{number}", "in", safe(command.cwd)))
+    shown.append(_pair(f"cwd.{number}", "in", exact(command.cwd)))
     for name, value in command.env_set.items():
-        shown.append(_pair(f"set.{number}.{safe(name)}", "sets", f"{safe(name)}={safe(value)}"))
+        shown.append(_pair(f"set.{number}.{safe(name)}", "sets", f"{exact(name)}={exact(value)}"))
     for name in command.env_unset:
-        shown.append(_pair(f"unset.{number}.{safe(name)}", "unsets", safe(name)))
+        shown.append(_pair(f"unset.{number}.{safe(name)}", "unsets", exact(name)))
     for at, path in enumerate(command.writes):
-        shown.append(_pair(f"writes.{number}.{at}", "writes", safe(path)))
+        shown.append(_pair(f"writes.{number}.{at}", "writes", exact(path)))
     return shown
 
 
@@ -153,7 +166,7 @@ def _remote_code(found: Sequence[Mapping[str, Any]]) -> list[Row]:
     for number, one in enumerate(found):
         stopped = bool(one["stopped_by_flag"])
         told = "stopped by --no_trust_remote_code" if stopped else "NOT stopped by --no_trust_remote_code: it can run"
-        words = f"{safe(one['file'])} {safe(one['key'])} → {safe(one['target'])}"
+        words = f"{exact(one['file'])} {exact(one['key'])} → {exact(one['target'])}"
         shown.append(
             _pair(
                 f"code.{number}",
@@ -169,11 +182,11 @@ def _covered(inputs: Mapping[str, Any]) -> list[Row]:
     """Everything that the digest rests on besides the command: for whoever wants to see it."""
     shown = [title("title-env", "variables that the digest covers")]
     for name, value in inputs["env"].items():
-        shown.append(_pair(f"env.{safe(name)}", safe(name), "unset" if value is None else safe(value)))
+        shown.append(_pair(f"env.{safe(name)}", safe(name), "unset" if value is None else exact(value)))
     shown.append(title("title-files", "files that the digest covers"))
     for number, one in enumerate(inputs["files"]):
         mark = one.get("sha256") or one.get("stat")
-        path = safe(one["path"])
+        path = exact(one["path"])
         shown.append(_pair(f"file.{number}", path.rpartition("/")[2], value_text(mark), (path, "muted"), tone="muted"))
     shown.append(title("title-versions", "versions"))
     for name, value in inputs["versions"].items():

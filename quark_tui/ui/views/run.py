@@ -14,7 +14,7 @@ from quark_tui.core.finding import LEVELS, Finding
 from quark_tui.core.text import cell_width, elide_end, elide_middle, human_bytes, human_duration
 from quark_tui.ui.services import Sight
 from quark_tui.ui.states import level_look, look
-from quark_tui.ui.text import Part, safe
+from quark_tui.ui.text import Part, exact, safe
 from quark_tui.ui.views import finding_detail
 from quark_tui.ui.views.tasks import advance
 
@@ -24,7 +24,7 @@ _SHORT: Final = {"alive.lock is held by the process itself": "its lock is held"}
 #: Findings about a signal that was sent and what came of it.
 STOPS: Final = ("stop_sent", "stop_not_heeded")
 _SEPARATOR: Final[Part] = (" · ", "$muted")
-_RUN_ID_CELLS: Final = 15
+_RUN_ID_CELLS: Final = 12
 
 
 def alive(body: Mapping[str, Any]) -> bool:
@@ -46,6 +46,10 @@ def elapsed(body: Mapping[str, Any]) -> float | None:
         return None
 
 
+#: Cells for how long a run has lasted, at the right end of the line of facts: it ticks apart from the rest.
+FOR: Final = 17
+
+
 def facts(sight: Sight, later: float, width: int, ascii_only: bool) -> tuple[list[Part], list[Part]]:
     """Left and right end of the line of facts, ``later`` seconds after the look.
 
@@ -60,7 +64,7 @@ def facts(sight: Sight, later: float, width: int, ascii_only: bool) -> tuple[lis
         right: list[Part] = [(f"for {human_duration(None if ran is None else ran + later)}", "$foreground")]
         behind = [("pid ", "$muted"), (pid(body), "$foreground"), _SEPARATOR, ("started ", "$muted")]
         behind.append((_second(body["started_at"]), "$foreground"))
-        used = sum(cell_width(text) for text, _ in (*behind, *right)) + len(" run  ·   ")
+        used = sum(cell_width(text) for text, _ in behind) + len(" run  ·  ") + FOR
         name = elide_middle(run, max(_RUN_ID_CELLS, width - used))
         return [("run ", "$muted"), (name, "$foreground"), _SEPARATOR, *behind], right
     seen = look(safe(body["verdict"]))
@@ -164,13 +168,13 @@ def command_detail(command: Command, folder: str) -> tuple[Part, ...]:
     """The argv one option a line, then what else decides the run."""
     lines: list[Part] = []
     for number, (option, values) in enumerate(command.option_lines()):
-        lines.append((f"{'' if number == 0 else '  '}{safe(f'{option} {values}'.rstrip())}", "strong"))
+        lines.append((f"{'' if number == 0 else '  '}{exact(f'{option} {values}'.rstrip())}", "strong"))
     lines.append(("", "text"))
-    lines.append((f"working directory  {safe(command.cwd)}", "text"))
-    lines += [(f"variable set  {safe(f'{name}={value}')}", "text") for name, value in command.env_set.items()]
-    lines += [(f"variable unset  {safe(name)}", "text") for name in command.env_unset]
-    lines += [(f"writes  {safe(path)}", "text") for path in command.writes]
-    lines.append((f"as recorded in {safe(folder)}/run.json", "muted"))
+    lines.append((f"working directory  {exact(command.cwd)}", "text"))
+    lines += [(f"variable set  {exact(f'{name}={value}')}", "text") for name, value in command.env_set.items()]
+    lines += [(f"variable unset  {exact(name)}", "text") for name in command.env_unset]
+    lines += [(f"writes  {exact(path)}", "text") for path in command.writes]
+    lines.append((f"as recorded in {exact(folder)}/run.json", "muted"))
     return tuple(lines)
 
 

@@ -16,24 +16,34 @@ _MOST = 4096
 
 
 class SafeInput(Input):
-    """What is pasted or given here is drawn as it is shown elsewhere: control characters as escapes."""
+    """What is pasted or given here is drawn as it is shown elsewhere: control characters as escapes.
+
+    ``cut``: more was given than is taken.
+    """
+
+    cut = False
 
     def validate_value(self, value: str) -> str:
+        self.cut = len(value) > _MOST
         return clean(value[:_MOST])
 
 
 class Field(Horizontal):
     """``label`` and an input below the id ``id``. ``given`` may be any text: as long as nobody changes what is shown
-    of it, :attr:`value` is ``given`` itself. ``replace``: the first key that is typed takes its place."""
+    of it, :attr:`value` is ``given`` itself. ``replace``: the first key that is typed takes its place. What is too long
+    to be changed here is not shown: what is typed takes its place."""
 
     def __init__(self, label: str, given: str = "", placeholder: str = "", *, replace: bool = False, id: str) -> None:
         super().__init__(classes="field")
         self._label, self._given = label, given
+        long = len(given) > _MOST
+        if long:
+            placeholder = f"{len(given):,} characters, too long to be changed here"
         self.input = SafeInput(placeholder=placeholder, compact=True, select_on_focus=replace, id=id)
-        self._shown = self.input.validate_value(given)
+        self._shown = "" if long else self.input.validate_value(given)
 
     def compose(self) -> ComposeResult:
-        self.input.value = self._given
+        self.input.value = self._shown
         yield Static(classes="label")
         yield self.input
 
@@ -41,6 +51,13 @@ class Field(Horizontal):
     def value(self) -> str:
         """What was typed, without the spaces around it."""
         return self._given if self.input.value == self._shown else self.input.value.strip()
+
+    @property
+    def problem(self) -> str:
+        """Why what was typed cannot be taken; "" when it can."""
+        if not self.input.cut:
+            return ""
+        return f"{self._label}: more than {_MOST:,} characters are not taken here; the command line takes them"
 
     def put(self, text: str) -> None:
         """Type ``text`` for the person."""

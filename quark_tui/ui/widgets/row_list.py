@@ -95,6 +95,7 @@ class RowList(ScrollView, can_focus=True):
         self.entries: tuple[Entry, ...] = ()
         self.cursor = 0
         self._seen: set[str] = set()
+        self._seen_at = 0
 
     @property
     def header(self) -> int:
@@ -176,6 +177,10 @@ class RowList(ScrollView, can_focus=True):
 
     def unseen(self, rows: int) -> int:
         """How many of the first ``rows`` rows have never been in view; a jump to the end passes over some."""
+        if self.size.width != self._seen_at:
+            # Lines that are wrapped anew are other lines, whatever their keys.
+            self._seen_at = self.size.width
+            self._seen.clear()
         top, height = self.scroll_offset.y, max(0, self.size.height - self.header)
         self._seen.update(entry.key for entry in self.entries[top : top + height])
         return sum(entry.key not in self._seen for entry in self.entries[:rows])

@@ -13,10 +13,14 @@ from tests.support.terminal import Terminal
 
 #: What a key line writes → what a terminal sends.
 _SENT: Mapping[str, str] = {"↵": "\r", "esc": "\x1b", "tab": "\t", "space": " "}
+#: What tells the program of its terminal.
+TERMINAL: Mapping[str, str] = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
 #: Between two keys of a key line there are three cells or more.
 _APART = re.compile(r" {3,}")
 #: The lower border of a box; what is below the box may be seen on both sides of it.
 _BOTTOM = re.compile("└─+┘")
+#: A key at the right end of the status line.
+_BESIDE = re.compile(r" [!-~] [a-z]+$")
 #: A digest that goes on in a second line.
 _DIGEST = re.compile(r"digest +([0-9a-f]{32,64})\s*\n\W*([0-9a-f]*)")
 _HALF_A_SCREEN = "\x04"
@@ -56,12 +60,21 @@ class Person:
         return self.terminal.display[-1].endswith(" ready")
 
     def offered(self) -> dict[str, str]:
-        """Word → key of the key line: of the box where one is open, else of the screen. What is blocked is left out."""
+        """Word → key: of the box where one is open, else of the screen, whose status line may offer one at its right
+        end. What is blocked is left out."""
         lines = self.terminal.display
         bottom = next((row for row, line in enumerate(lines) if row and _BOTTOM.search(line)), None)
-        line = lines[-1].removesuffix("ready") if bottom is None else "".join(lines[bottom - 1].split("│")[1:-1])
+        if bottom is not None:
+            line = "".join(lines[bottom - 1].split("│")[1:-1])
+        else:
+            beside = _BESIDE.search(lines[-2])
+            line = f"{lines[-1].removesuffix('ready')}   {beside[0] if beside else ''}"
         pairs = (part.strip().partition(" ") for part in _APART.split(line))
-        return {word.strip(): key for key, _, word in pairs if word and not word.endswith("(blocked)")}
+        return {
+            word.strip(): key
+            for key, _, word in pairs
+            if word and (len(key) == 1 or key in _SENT) and not word.endswith("(blocked)")
+        }
 
     def press(self, word: str, seconds: float = 60.0) -> None:
         """Press the key that the key line shows for ``word``, once it shows one."""
@@ -80,8 +93,7 @@ def at_terminal(
     env: Mapping[str, str], cwd: Path, *words: str, argv: Sequence[str] = PROGRAM, size: tuple[int, int] = (80, 24)
 ) -> Iterator[Person]:
     """The program in a terminal of its own; what is left of the program is ended at the end, runs are not touched."""
-    told = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
-    with Terminal([*argv, *words], {**env, **told}, *size, cwd=str(cwd)) as terminal:
+    with Terminal([*argv, *words], {**env, **TERMINAL}, *size, cwd=str(cwd)) as terminal:
         yield Person(terminal)
 
 
@@ -140,10 +152,11 @@ def read_and_run(person: Person) -> None:
 
 def read_on(person: Person) -> None:
     """Half a screen at a time, until no line is left that has not been on the screen."""
-    while found := re.search(r"(\d+) lines have not been on the screen", person.screen):
-        before = found[0]
+    while "have not been on the screen" in person.screen:
+        before = person.screen
         person.type(_HALF_A_SCREEN)
-        person.terminal.until(lambda said=before: said not in person.screen, "more lines have been on the screen")  # type: ignore[misc]
+        person.terminal.until(lambda was=before: person.screen != was, "the list has moved")  # type: ignore[misc]
+        person.terminal.settle()
 
 
 def approve(person: Person) -> None:
