@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import select
 import shlex
+import shutil
 import signal
 import sys
+import termios
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
 from textual.app import App, SystemCommand
+from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.widgets import Input
@@ -37,6 +42,8 @@ if TYPE_CHECKING:
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 #: Seconds after which a shutdown that hangs (a terminal that takes no bytes any more) is ended by the kernel.
 _PATIENCE = 10
+#: Seconds that each of Textual's own threads gets to end.
+_THREADS = 1.0
 #: Seconds that the end of the program waits for a change that is under way, such as a start.
 _UNDER_WAY = 30.0
 
@@ -73,8 +80,6 @@ class QuarkTui(App[None]):
 
     def get_driver_class(self) -> type[Driver]:
         """The driver that survives whatever bytes come; one that the environment names is taken as Textual takes it."""
-        from textual.drivers.linux_driver import LinuxDriver
-
         from quark_tui.ui.driver import Driver as Ours
 
         named = super().get_driver_class()
@@ -180,7 +185,14 @@ class QuarkTui(App[None]):
         self.exit()
 
     def leave(self, number: int) -> None:
-        """End because of signal ``number``: the terminal is restored, the exit status is 128 + number."""
+        """End because of signal ``number``: the terminal is restored, the exit status is 128 + number.
+
+        A terminal that is gone is not restored: Textual would wait for it, sometimes for ever.
+        """
+        if isinstance(self._driver, LinuxDriver) and _hung_up(self._driver.fileno):
+            for thread in self.under_way():
+                thread.join(_UNDER_WAY)
+            os._exit(128 + number)
         signal.alarm(_PATIENCE)
         self.exit(return_code=128 + number)
 
@@ -250,13 +262,43 @@ def run_app(
         raise WrongQuestion("quark-tui: the app draws on standard error, which is no terminal here")
     look = appearance(settings, terminal, findings)
     app = QuarkTui(Engine(path, environ), clean(os.uname().nodename), path, look)
-    asyncio.run(_run(app, look.mouse))
+    try:
+        asyncio.run(_run(app, look.mouse))
+    except (OSError, termios.error):
+        # A terminal that goes while it is being restored is not there to be restored.
+        if not app.return_code:
+            raise
     signal.alarm(0)
     for thread in app.under_way():
         thread.join(_UNDER_WAY)
     if app.crash is not None:
         raise app.crash
     if app.come_back is not None:
-        words = ["quark-tui", *filter(None, [app.come_back])]
-        print(f"runs go on without this program. Back to where you were: {shlex.join(words)}")  # noqa: T201
-    return app.return_code or 0
+        named = [app.come_back] if app.come_back else []
+        back = shlex.join(["quark-tui", *named])
+        if shutil.which("quark-tui") is None:
+            back += f" (which is not on PATH here: {shlex.join([sys.executable, '-m', 'quark_tui', *named])})"
+        print(f"runs go on without this program. Back to where you were: {back}")  # noqa: T201
+    return _let_go(app)
+
+
+def _hung_up(descriptor: int) -> bool:
+    poller = select.poll()
+    poller.register(descriptor, 0)
+    return any(event & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, event in poller.poll(0))
+
+
+def _let_go(app: QuarkTui) -> int:
+    """The exit status. Textual's threads may wait for a terminal that went, the process does not wait with them."""
+    status = app.return_code or 0
+    driver = app._driver
+    if isinstance(driver, LinuxDriver):
+        driver.exit_event.set()
+    left = [one for one in threading.enumerate() if not one.daemon and one is not threading.main_thread()]
+    for thread in left:
+        thread.join(_THREADS)
+    if any(thread.is_alive() for thread in left):
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+        os._exit(status)
+    return status

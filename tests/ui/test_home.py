@@ -228,3 +228,22 @@ async def test_any_text_of_a_job_is_one_line_of_the_right_width(jobs: list[tuple
         text = frame(app)
         assert len(text.splitlines()) == 24
         assert not {char for char in text if ord(char) < 32 or 127 <= ord(char) < 160} - {"\n"}
+
+
+async def test_a_list_that_was_empty_takes_the_keys_when_it_fills_and_the_hidden_filter_never_does(home: Home) -> None:
+    """What breaks if this is wrong: no key answers after the first job was made, not even the one that quits."""
+    seen = [listing([])]
+    app = QuarkTui(Fake(listing=lambda: seen[-1], truths=told), "host")
+    async with app.run_test() as pilot:
+        await ready(pilot)
+        assert app.focused is None
+        await pilot.press("n")
+        await until(pilot, lambda: len(app.screen_stack) == 2, "the form")
+        seen.append(listing(four()))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen) and "SmolLM2" in frame(app), "the list")
+        await until(pilot, lambda: isinstance(app.focused, RowList), "the list has the keys")
+        await pilot.press("j")
+        assert app.screen.query_one(RowList).cursor == 1
+        await pilot.press("q")
+    assert app.return_code == 0

@@ -126,6 +126,9 @@ class BaseScreen(Acting, Screen[None]):
     A screen gives :meth:`body`, :meth:`title`, :meth:`status`, and paints with :meth:`paint` when something changed.
     """
 
+    #: Textual would give the keys to a widget that is not displayed too.
+    AUTO_FOCUS: ClassVar[str | None] = ""
+
     def __init__(self) -> None:
         super().__init__()
         self._shown: dict[str, Lines] = {}

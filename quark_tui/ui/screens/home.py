@@ -68,7 +68,7 @@ class HomeScreen(BaseScreen):
     def body(self) -> ComposeResult:
         yield Static(id="summary")
         filter_line = SafeInput(id="filter", placeholder="filter: words that a row holds", compact=True)
-        filter_line.display = False
+        filter_line.display, filter_line.disabled = False, True
         yield filter_line
         yield RowList(partial(layout, ascii_only=self.quark.ascii_only), id="sessions")
         yield Static(id="empty")
@@ -270,7 +270,7 @@ class HomeScreen(BaseScreen):
 
     def do_home_filter(self) -> None:
         line = self.query_one("#filter", Input)
-        line.display = True
+        line.display, line.disabled = True, False
         line.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -284,7 +284,7 @@ class HomeScreen(BaseScreen):
         """Take the filter away, and give the list the keys back."""
         line = self.query_one("#filter", Input)
         line.value = ""
-        line.display = False
+        line.display, line.disabled = False, True
         self.query_one(RowList).focus()
 
 
