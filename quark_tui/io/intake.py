@@ -7,6 +7,7 @@ import json
 import os
 import re
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ MAX_DEPTH = 16
 #: JSON files that say something of the model; vocabularies and tokenizers are only listed.
 _READ = re.compile(r"(?:.*config.*|.*\.index|generation_config|special_tokens_map|params)\.json", re.IGNORECASE)
 _MAX_FILES = 100
+_LFS = b"version https://git-lfs"
 _ONNX = (
     "quark-tui quantizes PyTorch and Hugging Face models with quark-cli torch-llm-ptq; ONNX models are not its input"
 )
@@ -54,7 +56,8 @@ def read_model(directory: Path) -> ModelSource:
     if not weights and any(name.lower().endswith(".onnx") for name in tops):
         raise WrongQuestion(f"{shown}: holds only ONNX weights; {_ONNX}")
     if "config.json" not in listing and not os.path.isfile(directory / "config.json"):  # the listing may have been cut
-        raise WrongQuestion(f"{shown}: no config.json in it (looked for {shown.rstrip('/')}/config.json)")
+        where = f"{shown}: no config.json in it (looked for {shown.rstrip('/')}/config.json)"
+        raise WrongQuestion(where + _instead(tops))
     names = ["config.json", *sorted(name for name in tops if name != "config.json" and _READ.fullmatch(name))]
     files = {name: read_json(directory / name) for name in names[:_MAX_FILES]}
     config = files["config.json"]
@@ -75,14 +78,33 @@ def read_model(directory: Path) -> ModelSource:
         checkpoint = read_checkpoint(directory)
     except OSError as error:
         raise WrongQuestion(f"{shown}: cannot be listed: {_reason(error)}") from None
-    return ModelSource(str(directory), files, listing, python_files, checkpoint, complete)
+    return ModelSource(
+        str(directory), files, listing, python_files, checkpoint, complete, _pointers(directory, listing)
+    )
+
+
+def _instead(names: list[str]) -> str:
+    """What a folder without config.json seems to be, as the end of a sentence; "" when that cannot be told."""
+    if "adapter_config.json" in names:
+        return "; it holds an adapter, not a whole model: merge it into its base model and save that"
+    if any(name.lower().endswith(".gguf") for name in names):
+        return "; GGUF files cannot be quantized by Quark: use the model that they were made from"
+    if "params.json" in names:
+        return "; it has params.json: use the same model in Hugging Face's layout"
+    return ""
+
+
+def _pointers(directory: Path, listing: Mapping[str, int]) -> tuple[str, ...]:
+    """Files at the top that are Git LFS pointers: short, with a first line of their own."""
+    small = [name for name, size in listing.items() if "/" not in name and 100 <= size <= 300]
+    return tuple(name for name in small[:_MAX_FILES] if (_bytes(directory / name, 300)[0] or b"").startswith(_LFS))
 
 
 def read_json(path: Path) -> JsonFile:
     """One JSON file; whatever is wrong with it is in ``problem``, nothing is raised.
 
-    A byte order mark is accepted with a note, NaN and Infinity too (they are no JSON). Other encodings than UTF-8 are
-    refused with the offset of the first byte that does not fit.
+    A byte order mark, NaN and Infinity (no JSON) and a key given twice are accepted with a note. Other encodings than
+    UTF-8 are refused with the offset of the first byte that does not fit.
     """
     raw, problem = _bytes(path, MAX_JSON)
     if raw is None:
@@ -95,6 +117,8 @@ def parse_json(raw: bytes) -> tuple[Any, str, str]:
     """(data, problem, note) of a JSON file's bytes."""
     if not raw.strip():
         return None, "is empty" if not raw else "holds only white space", ""
+    if raw.startswith(_LFS):
+        return None, "is a Git LFS pointer, not the file itself (git lfs pull)", ""
     notes = []
     body = raw
     if raw.startswith(b"\xef\xbb\xbf"):
@@ -108,14 +132,29 @@ def parse_json(raw: bytes) -> tuple[Any, str, str]:
         return None, f"is no UTF-8 text: byte {raw[offset]:#04x} at offset {offset}{guess}", ""
     if "\0" in text:
         return None, f"is no UTF-8 text: a zero byte at offset {raw.index(0)}; it looks like UTF-16", ""
+    twice: list[str] = []
+
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        held = dict(found)
+        if len(held) != len(found) and len(twice) < 3:
+            seen: set[str] = set()
+            for key, _ in found:
+                if key in seen:
+                    twice.append(key)
+                    break
+                seen.add(key)
+        return held
+
     try:
-        data = json.loads(text)
+        data = json.loads(text, object_pairs_hook=pairs)
     except json.JSONDecodeError as error:
         return None, f"is no JSON: {error.msg} at line {error.lineno}, column {error.colno}", ""
     except RecursionError:
         return None, "is nested too deeply to be read", ""
     except ValueError:
         return None, "holds a number of too many digits", ""
+    if twice:
+        notes.append(f"holds {clean(twice[0][:80])!r} twice in one object; the last is used")
     if holds_nonfinite(data):
         notes.append("holds NaN or Infinity, which are no JSON; other readers may refuse it")
     return data, "", " and ".join(notes)

@@ -273,6 +273,8 @@ def test_the_answer_has_every_promised_fact_with_its_source() -> None:
     facts = model_answer(examine(source(LLAMA), TEMPLATE, True, None))["facts"]
     for name in ("model_type", "architectures", "num_hidden_layers", "num_experts", "hidden_size", "dtype",
                  "tie_word_embeddings", "max_position_embeddings"):  # fmt: skip
-        assert set(facts[name]) == {"value", "from"}
-    assert facts["num_experts"] == {"value": None, "from": "not stated"}
-    assert facts["dtype"] == {"value": "bfloat16", "from": "config.json: torch_dtype"}
+        assert set(facts[name]) == {"value", "from", "file", "key", "raw"}
+    absent = {"value": None, "from": "not stated", "file": None, "key": None, "raw": None}
+    assert facts["num_experts"] == absent
+    opened = {"file": "config.json", "key": "torch_dtype", "raw": "bfloat16"}
+    assert facts["dtype"] == {"value": "bfloat16", "from": "config.json: torch_dtype", **opened}

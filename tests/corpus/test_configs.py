@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 
 from quark_tui.core.answer import WrongQuestion
+from quark_tui.core.model.config import lookup
 from quark_tui.core.model.intake import Intake, TemplateFacts, examine, model_answer
 from quark_tui.core.text import clean
+from quark_tui.io.catalog import read_catalog
 from quark_tui.io.intake import read_model
+from quark_tui.io.paths import cache_folder
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "model_analysis.schema.json").read_text())
+
+#: name: facts as [value, key in config.json], read from the files by hand; template: of amd-quark 0.12.post1.
+EXPECTED: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "expected_facts.json").read_text())
 
 #: name: (layers, experts, Linear modules or None where configuration alone does not settle them)
 KNOWN: dict[str, tuple[int | None, int | None, int | None]] = {
@@ -90,6 +97,65 @@ def test_every_real_configuration_is_answered(shared: Path, capsys: pytest.Captu
         assert bool(intake.remote_code) == ("auto_map" in json.dumps(stated)), folder.name
     with capsys.disabled():
         print(f"\n{len(folders)} configurations answered, {len(KNOWN)} with known counts")
+
+
+def facts_of(intake: Intake) -> dict[str, Any]:
+    """What the table of expected facts holds of a model, as intake has it; facts are [value, key]."""
+
+    def opened(name: str) -> list[Any] | None:
+        fact = intake.facts[name]
+        return None if fact.value is None else [fact.value, fact.key]
+
+    quantized = intake.already_quantized
+    return {
+        "model_type": intake.facts["model_type"].value,
+        "layers": opened("num_hidden_layers"),
+        "experts": opened("num_experts"),
+        "per_token": opened("num_experts_per_tok"),
+        "mtp": opened("num_nextn_predict_layers"),
+        "hidden_size": opened("hidden_size"),
+        "dtype": opened("dtype"),
+        "tied": opened("tie_word_embeddings"),
+        "quantized": quantized and [quantized["method"], quantized["evidence"].split(",")[0]],
+        "code": sorted({code.target.rpartition(".")[0] for code in intake.remote_code}),
+    }
+
+
+def test_intake_agrees_with_every_row_that_was_read_by_hand(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """P-26, P-27, P-30, P-38, P-39: type, counts with their keys, earlier quantization and code of real models."""
+    for name, row in EXPECTED.items():
+        found = facts_of(look(shared / "data" / "configs" / name))
+        assert found == {key: value for key, value in row.items() if key != "template"}, name
+    with capsys.disabled():
+        print(f"\n{len(EXPECTED)} configurations agree with what was read by hand")
+
+
+def test_every_raw_value_is_what_stands_in_its_file(shared: Path) -> None:
+    """P-38: file, key and raw value open each fact of every real configuration."""
+    opened = 0
+    for name in EXPECTED:
+        folder = shared / "data" / "configs" / name
+        for fact in look(folder).facts.values():
+            if fact.file is None or fact.key is None or not isinstance(fact.raw, int | str):
+                continue
+            stated = lookup(json.loads((folder / fact.file).read_text(encoding="utf-8")), fact.key)
+            assert fact.raw == stated, (name, fact)
+            opened += 1
+    assert opened > 5 * len(EXPECTED)
+
+
+def test_templates_of_the_installed_quark_are_found_for_these_types(capsys: pytest.CaptureFixture[str]) -> None:
+    """P-32, P-34, P-35: which of these types the installed Quark has a template for, against a table read by hand."""
+    pattern = "targets/*/lib/python3.*/site-packages/amd_quark-0.12.post1.dist-info"
+    installed = next(iter(sorted(cache_folder().glob(pattern))), None)
+    if installed is None:
+        pytest.skip(f"no target environment with amd-quark 0.12.post1 below {cache_folder()}")
+    catalog = read_catalog(installed.parent, "0.12.post1")
+    assert catalog is not None
+    for name, row in EXPECTED.items():
+        assert (row["model_type"] in catalog.templates) is row["template"], name
+    with capsys.disabled():
+        print(f"\n{len(EXPECTED)} model types looked up among {len(catalog.templates)} templates")
 
 
 def test_both_sides_of_a_real_contradiction_are_shown(shared: Path) -> None:

@@ -91,6 +91,66 @@ def test_a_config_that_is_no_json_object_is_a_wrong_question(model: Path, raw: b
     assert "config.json" in str(caught.value)
 
 
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 12345\n"
+
+
+def test_a_config_that_is_only_a_pointer_says_so(model: Path) -> None:
+    """P-23, P-39: a clone without its large files."""
+    (model / "config.json").write_bytes(POINTER)
+    with pytest.raises(WrongQuestion, match="Git LFS pointer"):
+        read_model(model)
+
+
+def test_other_files_that_are_only_pointers_are_told(model: Path) -> None:
+    """P-39: a tokenizer that is there by name alone."""
+    for name in ("tokenizer.json", "tokenizer_config.json", "model.safetensors"):
+        (model / name).write_bytes(POINTER)
+    source = read_model(model)
+    assert set(source.pointers) == {"tokenizer.json", "tokenizer_config.json", "model.safetensors"}
+    found = {f.code: f for f in examine(source, None, False, None).findings}
+    assert {"file_lfs_pointer", "file_unreadable", "weights_lfs_pointer"} <= set(found)
+    assert found["file_lfs_pointer"].evidence == "tokenizer.json", "each is told once"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("adapter_config.json", "adapter"), ("model-Q4_K_M.gguf", "GGUF"), ("params.json", "Hugging Face's layout")],
+)
+def test_a_folder_of_another_kind_is_named_as_what_it_seems_to_be(tmp_path: Path, name: str, said: str) -> None:
+    """P-23: no config.json, and what to do instead."""
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(WrongQuestion, match=f"no config.json.*{said}"):
+        read_model(tmp_path)
+
+
+def test_a_key_given_twice_is_told_and_the_last_is_used(model: Path) -> None:
+    """P-26: other readers may take the first."""
+    text = json.dumps(LLAMA)[:-1] + ', "num_hidden_layers": 3, "x": {"\\u001b": 1, "\\u001b": 2}}'
+    (model / "config.json").write_text(text)
+    source = read_model(model)
+    assert source.config["num_hidden_layers"] == 3
+    assert "twice" in source.files["config.json"].note
+    assert "file_note" in {f.code for f in examine(source, None, False, None).findings}
+
+
+def test_an_index_that_is_only_a_pointer_or_names_no_text_is_a_disagreement(model: Path) -> None:
+    """P-39: the folder is not taken for whole."""
+    for raw in (POINTER, b'{"weight_map": {"a": 1}}'):
+        (model / "model.safetensors.index.json").write_bytes(raw)
+        intake = examine(read_model(model), None, False, None)
+        assert "index_disagrees" in {f.code for f in intake.findings}
+        assert not intake.inventory.known
+
+
+def test_an_adapter_s_file_beside_the_model_is_not_read_as_its_weights(model: Path) -> None:
+    """P-28: the count stays that of the model."""
+    write_safetensors(model / "adapter_model.safetensors", {"base.x.lora_A.weight": (4, 8)})
+    (model / "adapter_config.json").write_text("{}")
+    intake = examine(read_model(model), None, False, None)
+    assert intake.linear_count == 15
+    assert {"adapter_beside", "weights_passed_by"} <= {f.code for f in intake.findings}
+
+
 def test_a_byte_order_mark_is_accepted_with_a_note(model: Path) -> None:
     (model / "config.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(LLAMA).encode())
     source = read_model(model)

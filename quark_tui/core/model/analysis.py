@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 #: Optional facts that are added under their own names where they are known.
 _EXTRA = (
     "architectures", "num_hidden_layers", "hidden_size", "intermediate_size", "moe_intermediate_size", "num_experts",
-    "num_experts_per_tok", "num_attention_heads", "num_key_value_heads", "head_dim", "vocab_size",
+    "num_experts_per_tok", "num_shared_experts", "num_attention_heads", "num_key_value_heads", "head_dim", "vocab_size",
     "max_position_embeddings", "dtype", "tie_word_embeddings", "num_nextn_predict_layers", "modalities", "source_kind",
     "weight_bytes", "parameters",
 )  # fmt: skip

@@ -70,6 +70,8 @@ def linear_count(model_type: str, section: Mapping[str, Any], layers: int, exper
         return Count(
             1, f"configuration arithmetic: the blocks of {model_type} are {NOT_LINEAR[model_type]}; 1 output head"
         )
+    if model_type in PER_LAYER and (experts or 0) > 1:
+        return Count(None, f"{experts} experts are stated, and the known blocks of {model_type} have none")
     if model_type in PER_LAYER:
         each = PER_LAYER[model_type]
         total, text = layers * each + 1, f"{layers} layers × {each} + 1 output head"

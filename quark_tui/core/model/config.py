@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from quark_tui.core.finding import Finding
@@ -16,30 +18,25 @@ TEXT_SECTIONS = (
     "llm_config",
     "language_config",
     "language_model_config",
+    "language_model",
     "lm_config",
     "thinker_config.text_config",
     "thinker_config",
     "talker_config.text_config",
     "decoder_config",
+    "decoder",
 )
 
 #: Sub-configurations that make a model more than a language model.
-MODALITY_SECTIONS = (
-    "vision_config",
-    "audio_config",
-    "image_config",
-    "video_config",
-    "speech_config",
-    "vision_tower_config",
-    "thinker_config.vision_config",
-    "thinker_config.audio_config",
-)
+_MODALITY = re.compile(r"(?:^|_)(?:vision|visual|audio|image|video|speech|acoustic|vit)(?:_|$)")
 
 #: Layers, experts, heads: no configuration has more of them.
 MOST_LAYERS = 100_000
 MOST_EXPERTS = 1_000_000
 #: Widths, vocabularies, positions.
 MOST_SIZE = 2**40
+#: Items of a list or object that are shown of a raw value.
+_SHOWN_ITEMS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +50,15 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a reading came to. ``value`` None: nothing usable was stated; ``place`` then is the refused one or ""."""
+    """What a reading came to. ``value`` None: nothing usable was stated; ``place`` then is the refused one or "".
+
+    ``raw`` is what stands at ``place``.
+    """
 
     value: Any
     place: str
     findings: tuple[Finding, ...] = ()
+    raw: Any = None
 
 
 def lookup(data: Any, dotted: str) -> Any:
@@ -79,9 +80,32 @@ def sections(config: Mapping[str, Any], names: Sequence[str] = TEXT_SECTIONS) ->
     return found
 
 
+def modalities(config: Mapping[str, Any]) -> list[str]:
+    """Dotted names of the sub-configurations for images, video or sound that hold something."""
+    found = []
+    for above in ("", "thinker_config"):
+        section = lookup(config, above) if above else config
+        for key, value in section.items() if isinstance(section, Mapping) else ():
+            if isinstance(value, Mapping) and value and len(key) <= 64 and _MODALITY.search(key):
+                found.append(clean(f"{above}.{key}" if above else key))
+    return found
+
+
+def language_sections(config: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """The text configuration that describes the language model, then those it lies in.
+
+    Others are models of their own (a talker beside a thinker): what they state is neither taken nor compared.
+    """
+    found = sections(config)
+    if not found:
+        return []
+    first = found[0][0]
+    return [found[0], *(section for section in found[1:] if first.startswith(f"{section[0]}."))]
+
+
 def stated(config: Mapping[str, Any], spellings: Sequence[str], *, nested: bool = True) -> Iterator[Stated]:
-    """Every place that states a value other than null: the top level first, then the text configurations."""
-    for place, section in [("", config), *(sections(config) if nested else ())]:
+    """Every place that states a value other than null: the top level first, then the language model's section."""
+    for place, section in [("", config), *(language_sections(config) if nested else ())]:
         for spelling in spellings:
             value = lookup(section, spelling)
             if value is not None:
@@ -99,6 +123,28 @@ def shown(value: Any, most: int = 80) -> str:
     else:
         text = repr(value)
     return clean(text if len(text) <= most else text[: most - 1] + "…")
+
+
+def bounded(value: Any, depth: int = 0) -> Any:
+    """A foreign value as plain JSON of bounded size: what is left out of it is told in its place."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return clean(value if len(value) <= 200 else f"{value[:200]}… {len(value) - 200} characters more")
+    if isinstance(value, int):
+        return value if value.bit_length() <= 63 else shown(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else shown(value)
+    if not isinstance(value, Mapping | list | tuple):
+        return shown(value)
+    if depth == 2:
+        return shown(value)
+    more = len(value) - _SHOWN_ITEMS
+    if isinstance(value, Mapping):
+        kept = {clean(str(key)[:80]): bounded(item, depth + 1) for key, item in islice(value.items(), _SHOWN_ITEMS)}
+        return {**kept, "…": f"{more} more"} if more > 0 else kept
+    items = [bounded(item, depth + 1) for item in value[:_SHOWN_ITEMS]]
+    return [*items, f"… {more} more"] if more > 0 else items
 
 
 Reader = Callable[[Any], tuple[Any, str]]
@@ -124,6 +170,26 @@ def whole(least: int, most: int) -> Reader:
         return value, remark
 
     return read
+
+
+def by_layer(read: Reader) -> Reader:
+    """A reader that also takes a list with a value for each layer: their common value, or else the largest."""
+
+    def read_all(value: Any) -> tuple[Any, str]:
+        if not isinstance(value, list) or not 0 < len(value) <= MOST_LAYERS:
+            return read(value)
+        each = [item for item in (read(one)[0] for one in value) if item is not None]
+        if len(each) < len(value):
+            return None, "is a list with what is no whole number in it"
+        least, most = min(each), max(each)
+        return most, "" if least == most else f"differs from layer to layer, {least} to {most}; the largest is shown"
+
+    return read_all
+
+
+def differs(value: Any) -> bool:
+    """Whether a raw value is a list by layer whose items are not all the same."""
+    return isinstance(value, list) and any(item != value[0] for item in value)
 
 
 def flag(value: Any) -> tuple[Any, str]:
@@ -170,8 +236,8 @@ def take(
     that differ (``config_disagrees``): of two sections, and with ``synonyms`` also of two spellings in one section.
     """
     answered: set[str] = set()
-    winner: tuple[Any, str] | None = None
-    refused = ""
+    winner: tuple[Any, Stated] | None = None
+    refused: Stated | None = None
     findings: list[Finding] = []
     for place in stated(config, spellings, nested=nested):
         section = place.place.removesuffix(place.spelling)
@@ -193,23 +259,25 @@ def take(
                 )
             )
         if value is None:
-            refused = refused or place.place
+            refused = refused or place
         elif winner is None:
-            winner = value, place.place
+            winner = value, place
         elif value != winner[0]:
             findings.append(
                 Finding(
                     "medium",
                     "config_disagrees",
-                    f"{name} is {shown(winner[0])} by {winner[1]} and {shown(value)} by {place.place};"
+                    f"{name} is {shown(winner[0])} by {winner[1].place} and {shown(value)} by {place.place};"
                     " the first is used",
-                    f"config.json: {winner[1]}, {place.place}",
+                    f"config.json: {winner[1].place}, {place.place}",
                     f"Check which is right; set {name} by hand when the analysis is confirmed.",
                 )
             )
-    if winner is None:
-        return Taken(None, refused, tuple(findings))
-    return Taken(winner[0], winner[1], tuple(findings))
+    if winner is not None:
+        return Taken(winner[0], winner[1].place, tuple(findings), winner[1].value)
+    if refused is not None:
+        return Taken(None, refused.place, tuple(findings), refused.value)
+    return Taken(None, "", tuple(findings))
 
 
 def holds_nonfinite(value: Any) -> bool:

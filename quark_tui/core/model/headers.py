@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from quark_tui.core.text import clean, elide_middle
 
 #: The reference implementation refuses larger headers.
 MAX_HEADER = 100_000_000
+
+#: Weights that are one file have this name.
+SINGLE = "model.safetensors"
 
 #: Bits of one element. Sub-byte types are packed.
 DTYPE_BITS = {
@@ -104,6 +107,27 @@ class Checkpoint:
         if extra:
             found.append(f"{len(extra)} tensors are not in the index, first {extra[0]}")
         return found
+
+
+def as_loaded(checkpoint: Checkpoint) -> tuple[Checkpoint, tuple[str, ...]]:
+    """(the weights that transformers loads, names of the safetensors files that it passes by).
+
+    It takes model.safetensors, else the files that the index names; adapters are no part of a model. A folder whose
+    index names files that are absent, or that has neither, is left as it is but for adapters: what is meant is open.
+    """
+    names = {shard.name for shard in checkpoint.shards}
+    wanted = {name for name in names if not name.startswith("adapter_")}
+    indexed = set(checkpoint.index.values()) if checkpoint.index else set()
+    index = checkpoint.index
+    settled = not checkpoint.index_problem and indexed <= names
+    if SINGLE in names and SINGLE not in indexed and settled:
+        wanted, index = {SINGLE}, None
+    elif indexed and settled:
+        wanted = indexed
+    if wanted == names:
+        return checkpoint, ()
+    kept = tuple(shard for shard in checkpoint.shards if shard.name in wanted)
+    return replace(checkpoint, shards=kept, index=index), tuple(sorted(names - wanted))
 
 
 # Sizes and offsets are 64-bit in every reader. A tensor library has at most 64 dimensions (torch).

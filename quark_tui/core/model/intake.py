@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from quark_tui.core.answer import WrongQuestion
@@ -13,16 +13,14 @@ from quark_tui.core.finding import Finding, block
 from quark_tui.core.model import risks
 from quark_tui.core.model.analysis import analysis_json
 from quark_tui.core.model.arithmetic import Count, conservative_estimate, linear_count
-from quark_tui.core.model.config import lookup, sections, shown
+from quark_tui.core.model.config import bounded, differs, lookup, sections, shown
 from quark_tui.core.model.facts import CORRECTABLE, MATERIAL, NOT_STATED, Fact, read_facts
-from quark_tui.core.model.headers import Checkpoint
+from quark_tui.core.model.headers import Checkpoint, as_loaded
 from quark_tui.core.model.inventory import Inventory, grouped
 from quark_tui.core.model.names import NESTED_ROUTERS, Naming, build_inventory, layer_count
 from quark_tui.core.model.quantized import Quantized, find_quantized
 from quark_tui.core.model.remote_code import RemoteCode, find_remote_code
 from quark_tui.core.text import clean
-
-_CAUSAL = re.compile(r"(ForCausalLM|LMHeadModel|ForConditionalGeneration|WithLMHead\w*)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +39,7 @@ class ModelSource:
     """A model's folder as read: JSON files, names with sizes in bytes, digests of Python files, weight headers.
 
     ``listing`` has the files at the top and ``.py`` files anywhere; ``listing_complete`` is False when it was cut.
+    ``pointers`` names files at the top that are Git LFS pointers.
     """
 
     directory: str
@@ -49,6 +48,7 @@ class ModelSource:
     python_files: Mapping[str, str]
     checkpoint: Checkpoint
     listing_complete: bool = True
+    pointers: tuple[str, ...] = ()
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -158,13 +158,15 @@ def _listed(text: str) -> Any:
 
 
 def _conclude(
-    source: ModelSource,
+    folder: ModelSource,
     template: TemplateFacts | None,
     catalog_known: bool,
     installed: str | None,
     quark_version: str | None,
     corrections: Mapping[str, Any],
 ) -> Intake:
+    loaded, left = as_loaded(folder.checkpoint)
+    source = replace(folder, checkpoint=loaded)
     config = source.config
     facts, remarks = read_facts(config)
     mtp = facts["num_nextn_predict_layers"].value or 0
@@ -172,7 +174,7 @@ def _conclude(
     for name, value in corrections.items():
         old = facts.get(name, Fact(None, NOT_STATED))
         was = "not stated" if old.value is None else f"{shown(old.value)} from {old.source}"
-        facts[name] = Fact(value, f"corrected by hand, was {was}")
+        facts[name] = replace(old, value=value, source=f"corrected by hand, was {was}", corrected=True, was=old.value)
         remarks.pop(name, None)
     findings = [*_file_findings(source), *(finding for found in remarks.values() for finding in found)]
     model_type: str | None = facts["model_type"].value
@@ -195,18 +197,20 @@ def _conclude(
             facts["hidden_size"].value,
             facts["vocab_size"].value,
             own_code,
-            any(_CAUSAL.search(name) for name in facts["architectures"].value or ()),
+            any(risks.CAUSAL.search(name) for name in facts["architectures"].value or ()),
             wrapper,
             facts["num_nextn_predict_layers"].value or 0,
             nested_routers,
         ),
     )
     count, estimate = _count(config, facts, inventory, wrapper, nested_routers)
+    before = count
     if "linear_count" in corrections:
-        before = count
         was = "not known" if before.linear is None else f"{before.linear} from {before.basis}"
         count = Count(corrections["linear_count"], f"corrected by hand, was {was}")
     facts["linear_count"] = Fact(count.linear, count.basis)
+    if "linear_count" in corrections:
+        facts["linear_count"] = Fact(count.linear, count.basis, corrected=True, was=before.linear)
     weight_bytes = _weight_facts(facts, source, inventory)
     facts["source_kind"] = Fact("local", source.directory)
 
@@ -219,10 +223,17 @@ def _conclude(
         template = None
     findings += _type_findings(facts, template, catalog_known)
     findings += risks.tokenizer(source.listing, remote_code)
+    findings += risks.pointers([name for name in source.pointers if name not in source.files])
     findings += risks.weights(source.checkpoint, source.listing)
+    findings += risks.passed_by(left)
+    findings += risks.adapter(source.listing, bool(source.checkpoint.shards))
     findings += risks.remote(remote_code)
     findings += risks.quantized(already, model_type, config)
     findings += risks.transformers(facts, model_type, installed)
+    findings += risks.architecture(facts, remote_code)
+    findings += risks.generation(data.get("generation_config.json"))
+    if already is None:
+        findings += risks.stored_type(facts, source.checkpoint)
     findings += risks.structure(fused, facts["num_nextn_predict_layers"].value or 0, source.checkpoint)
     findings += risks.size(count.linear, weight_bytes, facts["num_experts"].value)
     if wrapper:
@@ -245,7 +256,7 @@ def _conclude(
         count.basis,
         tuple(findings),
         tuple(name for name in MATERIAL if facts[name].value is None),
-        source,
+        folder,
         template,
         catalog_known,
         installed,
@@ -292,8 +303,12 @@ def _layers_of_headers(facts: dict[str, Fact], source: ModelSource, mtp: int) ->
     seen, prefix = shown_by
     if stated is None:
         if not facts["num_hidden_layers"].source.startswith("config.json"):
+            shards = checkpoint.shards
             facts["num_hidden_layers"] = Fact(
-                max(1, seen - mtp), f"weight headers: {clean(prefix)}.0 to {clean(prefix)}.{seen - 1}"
+                max(1, seen - mtp),
+                f"weight headers: {clean(prefix)}.0 to {clean(prefix)}.{seen - 1}",
+                clean(shards[0].name) if len(shards) == 1 else None,
+                clean(f"{prefix}.{seen - 1}") if len(shards) == 1 else None,
             )
         return []
     if stated <= seen <= stated + mtp:
@@ -318,6 +333,11 @@ def _count(
     model_type, layers, experts = (facts[name].value for name in ("model_type", "num_hidden_layers", "num_experts"))
     if model_type is None or layers is None:
         return Count(None, "the model type or the layer count is unknown"), None
+    told = facts["num_experts"]
+    if (experts is None and told.key) or (not told.corrected and told.key and differs(lookup(config, told.key))):
+        return Count(None, "the configuration does not settle how many experts each layer has"), conservative_estimate(
+            layers
+        )
     section: Mapping[str, Any] = config
     if not wrapper:
         count = linear_count(model_type, section, layers, experts)
@@ -345,6 +365,7 @@ def _weight_facts(facts: dict[str, Fact], source: ModelSource, inventory: Invent
     checkpoint = source.checkpoint
     weight_bytes: int | None = None
     where = NOT_STATED
+    opens: tuple[str, str, Any] | tuple[()] = ()
     if checkpoint.sound and not checkpoint.index_disagreements():
         weight_bytes, where = checkpoint.data_bytes, "weight headers"
     elif checkpoint.other_weights and not checkpoint.shards:
@@ -354,7 +375,8 @@ def _weight_facts(facts: dict[str, Fact], source: ModelSource, inventory: Invent
             total = lookup(file.data, "metadata.total_size")
             if type(total) is int and 0 < total < 2**60 and (weight_bytes is None or where == "file sizes"):
                 weight_bytes, where = total, f"{name}: metadata.total_size"
-    facts["weight_bytes"] = Fact(weight_bytes, where)
+                opens = (clean(name), "metadata.total_size", bounded(total))
+    facts["weight_bytes"] = Fact(weight_bytes, where, *opens)
     if inventory.known:
         facts["parameters"] = Fact(inventory.parameters, "weight headers")
     else:
@@ -430,7 +452,7 @@ def model_answer(intake: Intake) -> dict[str, Any]:
     """The body of ``model``: analysis, facts, remote_code, already_quantized, inventory."""
     return {
         "analysis": analysis_json(intake),
-        "facts": {name: {"value": fact.value, "from": fact.source} for name, fact in intake.facts.items()},
+        "facts": {name: fact.to_json() for name, fact in intake.facts.items()},
         "remote_code": [code.to_json() for code in intake.remote_code],
         "already_quantized": dict(intake.already_quantized) if intake.already_quantized else None,
         "inventory": {

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from quark_tui.core.finding import Finding
-from quark_tui.core.model.config import lookup
+from quark_tui.core.model.config import lookup, shown
 from quark_tui.core.model.facts import Fact
 from quark_tui.core.model.headers import Checkpoint
 from quark_tui.core.model.quantized import Quantized
@@ -15,8 +15,11 @@ from quark_tui.core.model.remote_code import RemoteCode
 from quark_tui.core.text import clean, human_bytes
 
 _TOKENIZER = re.compile(
-    r"^(tokenizer\.json|tokenizer\.model|spiece\.model|.*\.tiktoken|tiktoken\.model|vocab\.txt|tekken\.json)$"
+    r"^(tokenizer\.json|tokenizer\.model(?:\.v\d\w*)?|spiece\.model|sentencepiece(?:\.bpe)?\.model|.*\.spm|.*\.tiktoken"
+    r"|tiktoken\.model|vocab\.txt|tekken\.json)$"
 )
+CAUSAL = re.compile(r"(ForCausalLM|LMHeadModel|ForConditionalGeneration|WithLMHead\w*)$")
+STORED = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 _LEARNED = frozenset({"vocab.json", "merges.txt"})
 
 #: Quark loads these through classes that exist from a Transformers version on (source of 0.12.post1 and 0.13).
@@ -44,6 +47,135 @@ def version(text: Any) -> tuple[int, int, int] | None:
     return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
 
 
+def pointers(names: Sequence[str]) -> list[Finding]:
+    """Files of which only the Git LFS pointer is there; those of safetensors files are told with the weights."""
+    others = [name for name in names if not name.endswith(".safetensors")]
+    if not others:
+        return []
+    return [
+        Finding(
+            "high",
+            "file_lfs_pointer",
+            f"{len(others)} files are Git LFS pointers, not what they are named for",
+            _names(others),
+            "Run `git lfs pull` in the model's folder.",
+        )
+    ]
+
+
+def passed_by(names: Sequence[str]) -> list[Finding]:
+    """safetensors files that are no part of the model as transformers loads it."""
+    if not names:
+        return []
+    # A numbered shard that the index does not name is more likely a leftover of another download.
+    odd = any(name.startswith("model") for name in names)
+    return [
+        Finding(
+            "medium" if odd else "low",
+            "weights_passed_by",
+            f"{len(names)} safetensors files beside the model's own are not loaded: {_names(names)}",
+            "transformers takes model.safetensors, else the files that model.safetensors.index.json names",
+            "Check that the folder holds one model only." if odd else "",
+        )
+    ]
+
+
+def adapter(listing: Mapping[str, int], weights_there: bool) -> list[Finding]:
+    """An adapter beside a whole model: transformers follows adapter_config.json where peft is installed."""
+    if "adapter_config.json" not in listing or not weights_there:
+        return []
+    return [
+        Finding(
+            "medium",
+            "adapter_beside",
+            "an adapter lies beside the model: where peft is installed, loading follows adapter_config.json to the"
+            " adapter's base model instead",
+            "adapter_config.json",
+            "Move the adapter's files away, or merge it into the model first.",
+        )
+    ]
+
+
+#: Generation settings that transformers 5.2 refuses to save (run) and that Quark does not set right before (source).
+_SAMPLING = {"temperature": 1.0, "min_p": None, "top_h": None, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0}
+_REPAIRED = ("top_p", "top_k", "typical_p")
+_BEAMS = {"early_stopping": False, "length_penalty": 1.0}
+
+
+def generation(data: Any) -> list[Finding]:
+    """generation_config.json: settings that keep the result from being saved, after all the work was done."""
+    if not isinstance(data, Mapping):
+        return []
+    wrong = []
+    repaired = any(data.get(key) not in (None, 0) for key in _REPAIRED)
+    if data.get("do_sample") is not True and not repaired:
+        wrong += [key for key, default in _SAMPLING.items() if data.get(key) not in (None, default)]
+    if data.get("num_beams") in (None, 1):
+        wrong += [key for key, default in _BEAMS.items() if data.get(key) not in (None, default)]
+    padding = data.get("pad_token_id")
+    if type(padding) is int and padding < 0:
+        wrong.append("pad_token_id")
+    if not wrong:
+        return []
+    stated = ", ".join(f"{key} {shown(data[key])}" for key in wrong)
+    return [
+        Finding(
+            "medium",
+            "generation_config_refused",
+            f"generation_config.json states {stated}: transformers 5 refuses to save such a combination, which would"
+            " end the run at its export",
+            "generation_config.json: " + ", ".join(wrong),
+            "In a copy of the folder, set do_sample or num_beams to match, or remove these settings.",
+        )
+    ]
+
+
+def architecture(facts: Mapping[str, Fact], remote_code: Sequence[RemoteCode]) -> list[Finding]:
+    """An architecture that is no language model with an output head, and no code that brings one."""
+    names = facts["architectures"].value
+    if not names or any(CAUSAL.search(name) for name in names):
+        return []
+    if any(code.key.endswith("AutoModelForCausalLM") for code in remote_code):
+        return []
+    return [
+        Finding(
+            "medium",
+            "architecture_not_causal",
+            f"{_names(names)} is no causal language model: quark-cli torch-llm-ptq would load it as one, with an output"
+            " head that was never trained, or not at all",
+            facts["architectures"].source,
+            "Use the checkpoint of the language model itself.",
+        )
+    ]
+
+
+def stored_type(facts: Mapping[str, Fact], checkpoint: Checkpoint) -> list[Finding]:
+    """Weights of several floating-point types, or of another than the configuration states."""
+    if not checkpoint.sound:
+        return []
+    elements: dict[str, int] = {}
+    for shard in checkpoint.shards:
+        for tensor in shard.tensors.values():
+            if len(tensor.shape) >= 2 and tensor.dtype in STORED:
+                elements[tensor.dtype] = elements.get(tensor.dtype, 0) + tensor.elements
+    total = sum(elements.values())
+    if not total:
+        return []
+    parts = ", ".join(f"{count / total:.0%} {dtype}" for dtype, count in sorted(elements.items(), key=lambda e: -e[1]))
+    stated = facts["dtype"].value
+    if len(elements) == 1 and (stated is None or STORED[next(iter(elements))] == stated):
+        return []
+    return [
+        Finding(
+            "low",
+            "stored_dtype",
+            f"the matrices are stored as {parts}; the configuration states {clean(stated) if stated else 'no type'}",
+            f"weight headers; dtype: {facts['dtype'].source}",
+            "",
+        )
+    ]
+
+
 def tokenizer(listing: Mapping[str, int], remote_code: Sequence[RemoteCode]) -> list[Finding]:
     """The tokenizer's files; one that code in the folder brings may have any name."""
     tops = {name for name in listing if "/" not in name}
@@ -55,7 +187,8 @@ def tokenizer(listing: Mapping[str, int], remote_code: Sequence[RemoteCode]) -> 
             "medium" if own else "high",
             "tokenizer_missing",
             "no tokenizer file that is known" + (", but the tokenizer has code of its own" if own else ""),
-            "looked for tokenizer.json, tokenizer.model, spiece.model, *.tiktoken, vocab.txt, vocab.json + merges.txt",
+            "looked for tokenizer.json, tokenizer.model, spiece.model, sentencepiece.bpe.model, *.tiktoken, vocab.txt,"
+            " tekken.json, vocab.json + merges.txt",
             "Copy the model's tokenizer files into its folder: without them quark-cli fails, or makes one up.",
         )
     ]
