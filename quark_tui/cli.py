@@ -87,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         made[name] = commands.add_parser(name, help=help_text, description=help_text, allow_abbrev=False)
         made[name].add_argument("--json", action="store_true", help="one JSON object on stdout")
     made["env"].add_argument("--python", metavar="P", help="the target interpreter")
+    made["env"].add_argument("--torch", action="store_true", help="import its torch too, and try it on each device")
     made["model"].add_argument("source", metavar="SOURCE", help="a local model directory")
     made["model"].add_argument("--python", metavar="P", help="the target interpreter")
     new = made["new"]
@@ -126,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
         help="add a pattern to the excluded modules; --set exclude_layers=template goes back to the template's own",
         **many,
     )
+    plan.add_argument("--python", metavar="P", help="give the job another target interpreter; stands alone")
     plan.add_argument("--reason", metavar="KEY=TEXT", type=_pair, help="why a row has its value", **many)
     for name in ("confirm", "accept"):
         made[name].add_argument("--digest", required=True, metavar="D")
@@ -141,6 +143,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _env(arguments: argparse.Namespace) -> Answer:
+    if arguments.torch:
+        from quark_tui.engine.torch_runtime import environment_with_torch
+
+        return environment_with_torch(arguments.python, os.environ)
     from quark_tui.engine.environment import environment
 
     return environment(arguments.python, os.environ)
@@ -167,6 +173,12 @@ def _new(arguments: argparse.Namespace) -> Answer:
 
 
 def _plan(arguments: argparse.Namespace) -> Answer:
+    if arguments.python is not None:
+        from quark_tui.engine.target_choice import retarget
+
+        if arguments.sets or arguments.override or arguments.exclude or arguments.reason:
+            raise WrongQuestion("quark-tui plan: --python stands alone: what may be set depends on that interpreter")
+        return retarget(arguments.job, arguments.python, os.environ)
     from quark_tui.engine.plan import plan
 
     return plan(arguments.job, arguments.sets, arguments.override, arguments.exclude, arguments.reason, os.environ)

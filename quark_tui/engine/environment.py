@@ -1,7 +1,7 @@
 """The use case ``env``: the target interpreter, its packages, the GPUs and the host, with findings.
 
 It reads and asks; it imports nothing of torch or Quark, installs nothing and changes nothing. What a look without torch
-cannot know (whether an operation on the GPU succeeds) is None.
+cannot know (whether an operation on the GPU succeeds) is None, until ``engine.torch_runtime`` asked.
 """
 
 from __future__ import annotations
@@ -9,17 +9,27 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from packaging.markers import InvalidMarker, UndefinedEnvironmentName
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from quark_tui.core.answer import Answer, WrongQuestion
+from quark_tui.core.environment.readiness import Needs, readiness
 from quark_tui.core.finding import Finding, block, blocks
 from quark_tui.core.text import clean, human_duration, redact, redact_env
+from quark_tui.engine.environment_facts import (
+    TORCH_MINIMUM,
+    build_conflict,
+    masks,
+    parsed,
+    requirements,
+    wanted_by_quark,
+)
+from quark_tui.engine.environment_facts import compute as compute
+from quark_tui.engine.environment_facts import torch_backend as torch_backend
+from quark_tui.engine.environment_facts import torch_version as torch_version
 from quark_tui.io import gpus as gpu_io
 from quark_tui.io import host
 from quark_tui.io.target import SUPPORTED_MINORS, Target, TargetProblem, find_interpreter, probe
@@ -33,6 +43,7 @@ ENV_VARS = (
     "HIP_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES",
     "CUDA_VISIBLE_DEVICES",
+    "GPU_DEVICE_ORDINAL",
     "PYTORCH_HIP_ALLOC_CONF",
     "PIP_EXTRA_INDEX_URL",
 )
@@ -58,10 +69,42 @@ _INTERPRETER = (
     "platform",
     "machine",
 )
-#: PyTorch's oldest version that Quark supports.
-TORCH_MINIMUM = Version("2.2")
 #: From this version on the stock command fails on a host without GPU (run with 0.13; 0.12.post1 runs there).
 QUARK_NEEDS_GPU = Version("0.13")
+
+
+#: Where each part of the answer was seen. ``gpus`` and their holders say it themselves.
+SOURCES: Mapping[str, str] = {
+    "interpreter": "the interpreter itself, asked in an empty folder with this environment",
+    "packages": "metadata of the distributions on the interpreter's search path",
+    "torch": "torch/version.py, read and not imported",
+    "requirements": "Requires-Dist and Requires-Python of the installed amd-quark",
+    "quark_cli": "the files of the distribution amd-quark, and the interpreter's scripts folder",
+    "kernel": "uname",
+    "memory": "/proc/meminfo",
+    "env_vars": "this environment, which a run inherits",
+    "masks": "ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES of this environment",
+    "tools": "PATH, ROCM_PATH, CUDA_HOME and their usual homes",
+    "target_tools": "the bin folder of the interpreter's prefix",
+    "device_files": "/dev, looked at and not opened",
+    "build_locks": "the folder of torch's compiled extensions",
+    "built_extensions": "the folder of torch's compiled extensions",
+    "hub": "HF_ variables and the caches that they name",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at an interpreter (None: it did not answer) and at this machine, before torch is asked."""
+
+    target: Target | None
+    seen: Mapping[str, Any]
+    body: Mapping[str, Any]
+    findings: tuple[Finding, ...]
+
+    def answer(self) -> Answer:
+        """What ``env`` says of it."""
+        return Answer("env", self.body, self.findings, 1 if blocks(self.findings) else 0)
 
 
 def environment(python: str | None, env: Mapping[str, str]) -> Answer:
@@ -69,6 +112,11 @@ def environment(python: str | None, env: Mapping[str, str]) -> Answer:
 
     Raises WrongQuestion when ``python`` names no file. Exit 1 when a finding blocks or no interpreter answers.
     """
+    return look(python, env).answer()
+
+
+def look(python: str | None, env: Mapping[str, str]) -> Look:
+    """Ask the interpreter and this machine; raises as :func:`environment` does. It takes well under a second."""
     found: list[Finding] = []
     target: Target | None = None
     try:
@@ -83,30 +131,89 @@ def environment(python: str | None, env: Mapping[str, str]) -> Answer:
                 "Name the interpreter of the environment that has amd-quark: --python PATH.",
             )
         )
-    seen = gpu_io.look(env)
+    return described(target, gpu_io.look(env), env, tuple(found))
+
+
+def described(
+    target: Target | None, seen: Mapping[str, Any], env: Mapping[str, str], found: tuple[Finding, ...] = ()
+) -> Look:
+    """The look of somebody who asked the interpreter and the GPUs already; ``found`` is what she found on the way."""
+    findings = list(found)
     tools = host.tools(env)
+    locks = host.build_locks(env)
+    shown = masks(env, seen)
     if target is not None:
-        found += python_findings(target)
-        found += package_findings(target)
-        found += tool_findings(target, tools)
-        found += lock_findings(target, host.build_locks(env))
-        found += gpu_findings(target, seen)
-    body = {
+        findings += python_findings(target)
+        findings += package_findings(target)
+        findings += tool_findings(target, tools)
+        findings += lock_findings(target, locks)
+        findings += gpu_findings(target, seen)
+    findings += mask_findings(env, shown)
+    body: dict[str, Any] = {
         "interpreter": _interpreter(target),
         "packages": _packages(target),
         "torch": _torch(target),
+        "torch_runtime": None,
+        "requirements": requirements(target) if target else [],
         "gpus": seen["gpus"],
         "gpu_verdict": seen["gpu_verdict"],
         "gpu_evidence": seen["evidence"],
         "driver": seen["driver"],
         "kernel": host.kernel(),
         "container": host.container(env),
+        "memory": host.memory(),
         "env_vars": redact_env(env, ENV_VARS),
+        "masks": shown,
+        "device_files": host.device_files(),
         "tools": tools,
+        "target_tools": {"ninja": _beside(target, "ninja")},
+        "build_locks": [_lock(target, lock) for lock in locks],
+        "built_extensions": [clean(path) for path in host.built_extensions(env)],
+        "hub": host.hub(env),
         "quark_cli": target.quark_cli if target else None,
         "compute": compute(target, seen),
+        "sources": {**SOURCES, "gpus": clean(seen["evidence"])},
     }
-    return Answer("env", body, tuple(found), 1 if blocks(found) else 0)
+    body["readiness"] = ready(body)
+    return Look(target, seen, body, tuple(findings))
+
+
+def ready(body: Mapping[str, Any], needs: Needs | None = None) -> list[dict[str, str]]:
+    """The rows of :func:`quark_tui.core.environment.readiness.readiness` as plain values."""
+    return [row.to_json() for row in readiness(body, needs)]
+
+
+def _beside(target: Target | None, name: str) -> str | None:
+    path = os.path.join(target.prefix, "bin", name) if target else ""
+    return path if path and os.access(path, os.X_OK) else None
+
+
+def _lock(target: Target | None, lock: host.BuildLock) -> dict[str, Any]:
+    """``blocks``: whether a start waits for the mere file; None when that is not known of this torch."""
+    return {
+        "path": clean(lock.path),
+        "age_seconds": lock.age_seconds,
+        "blocks": target.torch.lock_file_blocks if target and target.torch else None,
+        "owner": host.lock_owner(lock.path).to_json(),
+    }
+
+
+def mask_findings(env: Mapping[str, str], shown: Mapping[str, Any]) -> list[Finding]:
+    """A mask within a mask: the second one numbers what the first one left, which is often meant otherwise."""
+    applied, visible = shown["applied"], shown["visible"]
+    if len(applied) < 2:
+        return []
+    first, second = applied
+    left = "unknown" if visible is None else ", ".join(map(str, visible)) or "none"
+    return [
+        Finding(
+            "high" if visible == [] else "medium",
+            "masks_nested",
+            f"{second} counts within what {first} leaves; physical devices that are left: {left}.",
+            f"{first}={clean(env[first])}, {second}={clean(env[second])}",
+            f"Unset one of them where physical indices were meant in {second}.",
+        )
+    ]
 
 
 def resolve_interpreter(python: str, env: Mapping[str, str]) -> str:
@@ -157,40 +264,15 @@ def _torch(target: Target | None) -> dict[str, Any]:
     }
 
 
-def torch_version(target: Target) -> str | None:
-    """torch's own statement (with its build tag), else its metadata's."""
-    if target.torch and target.torch.version:
-        return target.torch.version
-    package = target.packages.get("torch")
-    return package.version if package else None
-
-
-def torch_backend(target: Target) -> str | None:
-    """``rocm``, ``cuda`` or ``cpu`` from ``version.py``; ``unknown`` when it cannot be read; None without torch."""
-    build = target.torch
-    if build is None or build.version is None:
-        return "unknown" if build or target.packages.get("torch") else None
-    if build.hip:
-        return "rocm"
-    return "cuda" if build.cuda else "cpu"
-
-
 def _who(target: Target) -> str:
     return clean(target.executable or target.asked)
-
-
-def _parsed(version: str | None) -> Version | None:
-    try:
-        return Version(version) if version else None
-    except InvalidVersion:
-        return None
 
 
 def python_findings(target: Target) -> list[Finding]:
     """Whether Quark runs on this Python: by the installed amd-quark's own Requires-Python where it is known."""
     evidence = f"3.{SUPPORTED_MINORS[0]} to 3.{SUPPORTED_MINORS[-1]} are supported"
     fits = target.supported
-    version = _parsed(target.version)
+    version = parsed(target.version)
     if target.quark_requires_python and version:
         try:
             fits = SpecifierSet(target.quark_requires_python).contains(version, prereleases=True)
@@ -223,7 +305,7 @@ def package_findings(target: Target) -> list[Finding]:
                     f"If it is the right one, the smallest install: {install}. Nothing is installed by itself.",
                 )
             )
-    torch = _parsed(torch_version(target))
+    torch = parsed(torch_version(target))
     if torch and torch < TORCH_MINIMUM:
         found.append(
             block(
@@ -252,19 +334,10 @@ def _requirement_findings(target: Target) -> list[Finding]:
     """Installed packages whose version the installed amd-quark's own ``[cli]`` requirements exclude."""
     found: list[Finding] = []
     quark = target.packages.get("amd-quark")
-    for line in target.quark_requires:
-        try:
-            wanted = Requirement(line)
-            applies = wanted.marker is None or wanted.marker.evaluate(
-                {"extra": "cli", "python_version": ".".join(target.version.split(".")[:2])}
-            )
-        except (InvalidRequirement, InvalidMarker, UndefinedEnvironmentName):
+    for wanted, name, installed in wanted_by_quark(target):
+        version = parsed(installed)
+        if version is None or wanted.specifier.contains(version, prereleases=True):
             continue
-        installed = target.packages.get(canonicalize_name(wanted.name))
-        version = _parsed(installed.version) if installed else None
-        if not applies or version is None or wanted.specifier.contains(version, prereleases=True):
-            continue
-        name = canonicalize_name(wanted.name)
         found.append(
             Finding(
                 "high",
@@ -314,23 +387,27 @@ def lock_findings(target: Target, locks: tuple[host.BuildLock, ...]) -> list[Fin
     """Lock files of an extension build, for a torch that would wait for them to go away."""
     if target.torch is None or target.torch.lock_file_blocks is False:
         return []
-    return [
-        Finding(
-            "high",
-            "extension_lock",
-            f"A lock file of a build, {human_duration(lock.age_seconds)} old: a start waits for it silently.",
-            clean(lock.path),
-            "If no build is running now, remove that file. It is never removed by itself.",
-        )
-        for lock in locks
-    ]
+    return [_lock_finding(lock, host.lock_owner(lock.path)) for lock in locks]
+
+
+def _lock_finding(lock: host.BuildLock, owner: host.LockOwner) -> Finding:
+    """A build that is running is waited for; only the file of one that ended has to go."""
+    message = f"A lock file of a build, {human_duration(lock.age_seconds)} old: a start waits for it silently."
+    evidence = f"{clean(lock.path)} ({owner.evidence})"
+    if owner.state == "alive":
+        step = f"A build is running: wait for pid {', '.join(map(str, owner.pids))}, and look again."
+    elif owner.state == "stale":
+        step = "The build that made it is gone: remove that file. It is never removed by itself."
+    else:
+        step = "If no build is running now, remove that file. It is never removed by itself."
+    return Finding("high", "extension_lock", message, evidence, step)
 
 
 def gpu_findings(target: Target, seen: Mapping[str, Any]) -> list[Finding]:
     """Where the installed Quark, torch's build and the GPUs of the host do not go together."""
     found: list[Finding] = []
     quark = target.packages.get("amd-quark")
-    version = _parsed(quark.version) if quark else None
+    version = parsed(quark.version) if quark else None
     if seen["gpu_verdict"] == "no_gpu" and version and version >= QUARK_NEEDS_GPU:
         found.append(
             block(
@@ -340,7 +417,7 @@ def gpu_findings(target: Target, seen: Mapping[str, Any]) -> list[Finding]:
                 'Use a host with a GPU, or an environment with "amd-quark[cli]==0.12.post1", which runs on a CPU.',
             )
         )
-    conflict = _conflict(target, seen)
+    conflict = build_conflict(target, seen)
     if conflict:
         found.append(
             Finding(
@@ -352,45 +429,3 @@ def gpu_findings(target: Target, seen: Mapping[str, Any]) -> list[Finding]:
             )
         )
     return found
-
-
-def _conflict(target: Target, seen: Mapping[str, Any]) -> str:
-    """In words, why torch's build cannot use the GPUs that were seen; empty when it can or when that is not known."""
-    backend = torch_backend(target)
-    vendors = {gpu["vendor"] for gpu in seen["gpus"]}
-    if seen["gpu_verdict"] != "gpus" or not vendors or backend in (None, "unknown"):
-        return ""
-    if backend == "cpu":
-        return "torch is a CPU build, although this host has GPUs."
-    fitting = {"cuda": "nvidia", "rocm": "amd"}[str(backend)]
-    if vendors.isdisjoint({fitting, None}):
-        return f"torch is a {backend} build, but the GPUs here are {', '.join(sorted(str(v) for v in vendors))}."
-    return ""
-
-
-def compute(target: Target | None, seen: Mapping[str, Any]) -> dict[str, Any]:
-    """``{mode, ready, reasons}``. CPU is never chosen here: a host without GPU is undecided until a person says so.
-
-    ``ready`` is None where only an operation on the GPU could tell, and that was not tried.
-    """
-    verdict = seen["gpu_verdict"]
-    if target is None:
-        return {"mode": "undecided", "ready": False, "reasons": ["no interpreter answers"]}
-    reasons: list[str] = []
-    backend = torch_backend(target)
-    if backend is None:
-        reasons.append("torch is not installed")
-    if verdict == "no_gpu":
-        reasons.append("no GPU was seen; running on the CPU is a choice that has to be made explicitly")
-    elif verdict != "gpus":
-        reasons.append(f"the GPUs are unclear: {clean(seen['evidence'])}")
-    conflict = _conflict(target, seen)
-    if conflict:
-        reasons.append(conflict)
-    if reasons:
-        return {"mode": "undecided", "ready": False, "reasons": reasons}
-    return {
-        "mode": "gpu",
-        "ready": None,
-        "reasons": ["GPUs and a matching torch build are there; no operation was run on one, so it is not proven"],
-    }

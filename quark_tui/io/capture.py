@@ -13,16 +13,26 @@ from dataclasses import dataclass
 
 #: Bytes kept of each stream; a tool that prints more than this is not one that we ask.
 LIMIT = 4 << 20
+#: Seconds that a killed command gets to end. It needs none, unless it waits in the kernel.
+KILL_PATIENCE = 2.0
+
+#: Commands that a kill did not end; each is reaped by a later call, once the kernel lets it go.
+_UNENDED: list[subprocess.Popen[bytes]] = []
 
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """``status``: exit status, negative for a signal, None when the command was ended for taking too long."""
+    """``status``: exit status, negative for a signal, None when the command was ended for taking too long.
+
+    ``stuck`` is the pid of a command that was killed and did not end: the kernel keeps it in an uninterruptible wait,
+    which a broken GPU is known for.
+    """
 
     status: int | None
     stdout: bytes
     stderr: bytes
     overflowed: bool = False
+    stuck: int | None = None
 
 
 def capture(
@@ -31,8 +41,10 @@ def capture(
     """Run ``argv`` with exactly ``env`` for at most ``timeout`` seconds.
 
     The command gets no terminal and no stdin, and its whole process group is ended when it takes too long or prints
-    more than ``limit`` bytes to a stream. Raises OSError or ValueError (a NUL in an argument) when it cannot start.
+    more than ``limit`` bytes to a stream. It is waited for until it has ended, but for one that even a kill does not
+    end. Raises OSError or ValueError (a NUL in an argument) when it cannot start.
     """
+    _UNENDED[:] = [earlier for earlier in _UNENDED if earlier.poll() is None]
     process = subprocess.Popen(
         list(argv),
         env=dict(env),
@@ -47,6 +59,7 @@ def capture(
     names = list(kept)
     deadline = time.monotonic() + timeout
     overflowed = late = False
+    stuck = None
     try:
         with selectors.DefaultSelector() as selector:
             for descriptor in names:
@@ -80,6 +93,10 @@ def capture(
             os.killpg(process.pid, signal.SIGKILL)
         process.stdout.close()
         process.stderr.close()
-        process.wait()
+        try:
+            process.wait(KILL_PATIENCE)
+        except subprocess.TimeoutExpired:
+            stuck = process.pid
+            _UNENDED.append(process)
     status = None if late else process.returncode
-    return Captured(status, bytes(kept[names[0]]), bytes(kept[names[1]]), overflowed)
+    return Captured(status, bytes(kept[names[0]]), bytes(kept[names[1]]), overflowed, stuck)

@@ -1,18 +1,19 @@
 """The GPUs of this host: nvidia-smi's query, else the kernel's own list of AMD compute nodes.
 
 The NVIDIA side was seen on an H200; the AMD side was only checked against recorded sysfs trees (MI210, MI300X, MI25)
-and is unverified on AMD hardware. Use by other processes is not looked at here: ``holders`` is None.
+and is unverified on AMD hardware.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from quark_tui.core.text import clean, elide_end
+from quark_tui.io import holders
 from quark_tui.io.capture import Captured, capture
 
 Verdict = Literal["gpus", "no_gpu", "no_driver", "no_permission", "tool_error"]
@@ -20,6 +21,7 @@ Verdict = Literal["gpus", "no_gpu", "no_driver", "no_permission", "tool_error"]
 #: Seconds that nvidia-smi is given; a lost GPU can hang it.
 TOOL_TIMEOUT = 5.0
 _FIELDS = "index,name,memory.total,memory.used,utilization.gpu,power.draw,temperature.gpu,compute_cap,driver_version"
+_BUS = "pci.bus_id"
 _MIB = 1 << 20
 _AMD = 4098  # PCI vendor ids, as the kernel prints them in decimal for a compute node
 _DISPLAY_CLASS = "0x03"
@@ -28,7 +30,7 @@ _VENDORS = {"0x10de": "nvidia", "0x1002": "amd"}
 
 
 def look(env: Mapping[str, str], root: Path = Path("/")) -> dict[str, Any]:
-    """``{gpus, gpu_verdict, driver, evidence}`` in the shape of the ``env`` answer.
+    """``{gpus, gpu_verdict, driver, evidence}`` in the shape of the ``env`` answer; who holds each GPU is in its entry.
 
     ``env`` decides where nvidia-smi is found; ``root`` is the root of the filesystem that ``sys``, ``proc`` are read
     below. Nothing is raised: what cannot be read is None.
@@ -36,17 +38,20 @@ def look(env: Mapping[str, str], root: Path = Path("/")) -> dict[str, Any]:
     tool = shutil.which("nvidia-smi", path=env.get("PATH", os.defpath))
     found: dict[str, Any] | None = None
     if tool:
-        argv = [tool, f"--query-gpu={_FIELDS}", "--format=csv,noheader,nounits"]
+        argv = [tool, f"--query-gpu={_FIELDS},{_BUS}", "--format=csv,noheader,nounits"]
         try:
             found = read_nvidia(capture(argv, {**env, "LC_ALL": "C"}, timeout=TOOL_TIMEOUT))
         except (OSError, ValueError) as error:
             found = _answer("tool_error", f"{clean(tool)}: {clean(error)}")
-    if found and found["gpu_verdict"] == "gpus":
-        return found
+    if tool and found and found["gpu_verdict"] == "gpus":
+        buses = {gpu["index"]: gpu["bus_id"] for gpu in found["gpus"]}
+        return _held(found, holders.of_nvidia(tool, env, buses, root))
     amd = read_kfd(root / "sys/class/kfd/kfd/topology/nodes")
     if amd:
         driver = _read(root / "sys/module/amdgpu/version")
-        return _answer("gpus", "/sys/class/kfd/kfd/topology/nodes", amd, driver)
+        nodes = [gpu["source"].removeprefix("kfd node ") for gpu in amd]
+        answer = _answer("gpus", "/sys/class/kfd/kfd/topology/nodes", amd, driver)
+        return _held(answer, holders.of_amd(env, nodes, root))
     if found:
         return found
     if (root / "proc/driver/nvidia/version").exists():
@@ -63,6 +68,11 @@ def _answer(
     return {"gpus": gpus or [], "gpu_verdict": verdict, "driver": driver, "evidence": evidence}
 
 
+def _held(answer: dict[str, Any], held: Sequence[holders.Held]) -> dict[str, Any]:
+    """``answer`` with who holds each of its GPUs, in their order."""
+    return {**answer, "gpus": [{**gpu, **one.to_json()} for gpu, one in zip(answer["gpus"], held, strict=True)]}
+
+
 def read_nvidia(answer: Captured) -> dict[str, Any]:
     """What nvidia-smi's answer to our query says; ``[N/A]`` and the like become None."""
     text = answer.stdout.decode("utf-8", "replace")
@@ -71,6 +81,7 @@ def read_nvidia(answer: Captured) -> dict[str, Any]:
     odd = 0
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
+        bus = cells.pop() if len(cells) > 9 and holders.bus_id(cells[-1]) else None
         if len(cells) < 9 or not _is_index(cells[0]):
             odd += bool(line.strip())
             continue
@@ -87,7 +98,9 @@ def read_nvidia(answer: Captured) -> dict[str, Any]:
                 "utilisation_percent": _number(utilisation),
                 "power_w": _number(power),
                 "temperature_c": _number(temperature),
+                "bus_id": bus.lower() if bus else None,
                 "holders": None,
+                "holders_from": None,
                 "source": "nvidia-smi",
             }
         )
@@ -164,7 +177,9 @@ def read_kfd(nodes: Path) -> list[dict[str, Any]]:
                 "utilisation_percent": None,
                 "power_w": None,
                 "temperature_c": None,
+                "bus_id": None,
                 "holders": None,
+                "holders_from": None,
                 "source": f"kfd node {number}",
             }
         )

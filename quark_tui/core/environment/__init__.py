@@ -1,0 +1,1 @@
+"""The environment that a command needs, held against what was seen."""
