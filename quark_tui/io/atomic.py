@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import stat
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +16,8 @@ _MAX_DEPTH = 64
 
 def write_bytes(path: str, data: bytes, mode: int = 0o600) -> None:
     """Replace ``path`` with ``data``; a reader sees the old file or the new one. Raises OSError, keeping the old."""
-    temporary = f"{path}.{os.getpid()}.tmp"
+    # Two threads of one process may write the same record.
+    temporary = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
         try:

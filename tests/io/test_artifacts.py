@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ def test_an_invalid_value_is_refused_and_the_old_file_stays(manifest: str, wrong
 def test_a_write_that_fails_keeps_the_old_file(tmp_path: Path, job: str) -> None:
     artifacts.write(job, JOB)
     before = Path(job).read_bytes()
-    os.mkdir(f"{job}.{os.getpid()}.tmp")  # where the new file would be prepared
+    os.mkdir(f"{job}.{os.getpid()}.{threading.get_ident()}.tmp")  # where the new file would be prepared
     with pytest.raises(OSError, match="directory"):
         artifacts.write(job, {**JOB, "model": "/other"})
     assert Path(job).read_bytes() == before
