@@ -119,5 +119,5 @@ def _meaning(path: str) -> tuple[str | None, str | None, str]:
 
 def _hint(folder: str) -> str:
     if os.path.isfile(f"{folder}/config.json"):
-        return f"{safe(folder)} holds a model. A job on it: quark-tui new DIR --workflow ptq --model {safe(folder)}"
-    return f"no job is below {safe(folder)}. One in it: quark-tui new {safe(folder)}/NAME --workflow ptq --model MODEL"
+        return f"a job on this model: n. {safe(folder)} holds a model"
+    return f"a job in it: n. no job is below {safe(folder)}"

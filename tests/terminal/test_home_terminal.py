@@ -149,7 +149,7 @@ def test_a_defect_of_ours_is_one_sentence_and_the_terminal_is_whole(own_env: dic
     script.write_text(
         "import sys\n"
         "from quark_tui.ui.screens import home\n"
-        "home.HomeScreen.action_help = lambda self: 1 / 0\n"
+        "home.HomeScreen.do_app_help = lambda self: 1 / 0\n"
         "from quark_tui.cli import main\n"
         "sys.exit(main([]))\n"
     )

@@ -57,6 +57,7 @@ class HomeScreen(BaseScreen):
         self._listing: Listing | None = None
         self._complete = self._selected_once = False
         self._query = ""
+        self._wanted = ""
         self._strip: tuple[str, Mapping[str, Any] | Problem] | None = None
         self._strip_asked = ""
         self._looker = Looker(
@@ -94,7 +95,7 @@ class HomeScreen(BaseScreen):
         if kind in ("job", "run"):
             self._open(path)
         elif kind == "model":
-            self._new("", path)
+            self._wanted = path
 
     # Looks.
 
@@ -114,6 +115,10 @@ class HomeScreen(BaseScreen):
         selected = None if self._selected_once else listing.selected
         self._selected_once = True
         self._show(selected)
+        if self._wanted:
+            # The list is complete before the form covers it.
+            model, self._wanted = self._wanted, ""
+            self.call_after_refresh(self._new, "", model)
         if (row := self._row) is not None and row.look.word == "running":
             self._look_closer(row.key)
         self.call_after_refresh(self.keep_focus)
