@@ -130,6 +130,7 @@ def digest_shown(person: Person) -> str:
         before = person.screen
         person.type(_HALF_A_SCREEN)
         person.terminal.until(lambda b=before: person.screen != b, "the list has moved")  # type: ignore[misc]
+        person.terminal.settle()  # half a repaint may show neither the line that goes nor the one that comes
         pages += 1
         assert pages < 50, f"no digest is shown:\n{person.screen}"
     person.type("g")
