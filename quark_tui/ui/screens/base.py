@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -353,10 +353,6 @@ class BaseScreen(Acting, Screen[None]):
             self.say("there is nothing to copy here")
             return
         self.quark.copy(text, self.say)
-
-    def problems(self) -> Iterator[Any]:
-        """Findings that the screen shows; for tests and for copying."""
-        return iter(())
 
 
 def _raiser(error: Exception) -> Callable[[], None]:
